@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,6 +104,20 @@ class Product:
             raise RunError(f"kaflow run did not end in {seconds:g} s", hint=self.words()) from error
         if code:
             raise RunError(f"kaflow run ended with {code}", hint=self.words())
+
+    def until(self, holds: Callable[[], bool], seconds: float = 240.0) -> None:
+        """Wait until something holds.
+
+        Raises:
+            RunError: It ended before, or it takes too long.
+        """
+        deadline = time.monotonic() + seconds
+        while not holds():
+            if not self.running:
+                raise RunError("kaflow run ended too early", hint=self.words())
+            if time.monotonic() > deadline:
+                raise RunError(f"nothing came of it in {seconds:g} s", hint=self.words())
+            time.sleep(0.05)
 
     def stop(self, seconds: float = 90.0) -> None:
         """Ask it to end, and end it with all its processes when it does not."""

@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import threading
-import time
 
 import psycopg
 import pytest
@@ -20,7 +19,6 @@ from tests.engine.connectors.polled_server import Answer, answering
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 KILLS = 10 if ALL else 3
-PATIENCE_S = 240
 SECRET = "never-to-be-printed"
 
 
@@ -57,14 +55,6 @@ class Shop:
             last = (page + 1) * size >= len(behind)
             items = behind[page * size : (page + 1) * size]
             return Answer({"items": items, "next": None if last else more})
-
-
-def until(holds, product):
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert product.running, product.words()
-        assert time.monotonic() < deadline, product.words()
-        time.sleep(0.1)
 
 
 def test_each_record_of_a_polled_url_is_there_once(postgres, tmp_path, unique):
@@ -105,13 +95,12 @@ outputs:
         for _ in range(KILLS):
             with product:
                 before = shop.orders, shop.version
-                until(
+                product.until(
                     lambda before=before: (
                         product.live
                         and shop.orders > before[0] + 150
                         and shop.version > before[1] + 15
-                    ),
-                    product,
+                    )
                 )
                 os.kill(product.pid, signal.SIGKILL)
         shop.ends = True
@@ -121,8 +110,8 @@ outputs:
             return [each for (each,) in connection.execute(asked).fetchall()]
 
         with product:
-            until(lambda: product.live and shop.orders - 1 in found("o", "id"), product)
-            until(lambda: shop.version in found("v", "version"), product)
+            product.until(lambda: product.live and shop.orders - 1 in found("o", "id"))
+            product.until(lambda: shop.version in found("v", "version"))
         assert found("o", "id") == list(range(shop.orders))
         versions = found("v", "version")
     # what was asked for and not yet written down when it was killed may never come again

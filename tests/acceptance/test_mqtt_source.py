@@ -55,14 +55,6 @@ class Sensors:
         self._client.loop_stop()
 
 
-def until(holds, product):
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert product.running, product.words()
-        assert time.monotonic() < deadline, product.words()
-        time.sleep(0.1)
-
-
 def test_each_message_that_the_broker_has_is_there(postgres, tmp_path, unique):
     product = Product(
         folder=tmp_path / "run",
@@ -94,7 +86,7 @@ outputs:
             return connection.execute(f"SELECT n, topic FROM {unique}").fetchall()
 
         with product:  # subscribes
-            until((journal.folder / "subscribed.json").exists, product)
+            product.until((journal.folder / "subscribed.json").exists)
         sensors = Sensors(broker, unique)
         for _ in range(KILLS):
             with product:
@@ -104,7 +96,7 @@ outputs:
                     sensors.send(20)
                     return product.live and journal.latest()[0] > at + 300
 
-                until(taken, product)
+                product.until(taken)
                 os.kill(product.pid, signal.SIGKILL)
             sensors.send(100)  # while no one listens
             sensors.until_sent()
@@ -113,8 +105,8 @@ outputs:
         sensors.until_sent()
         sensors.close()
         with product:
-            until(lambda: product.live and len({n for n, _ in rows()}) == sensors.sent, product)
-            until(lambda: len(rows()) == journal.latest()[0], product)
+            product.until(lambda: product.live and len({n for n, _ in rows()}) == sensors.sent)
+            product.until(lambda: len(rows()) == journal.latest()[0])
         found = rows()
     assert all(topic == f"{unique}/{n % 3}/t" for n, topic in found)
     written = journal.read(journal.start("earliest"), journal.latest())["value"].to_pylist()

@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import threading
-import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -24,7 +23,6 @@ KILLS = 8 if ALL else 1
 ROWS = 200_000 if ALL else 20_000
 MOST = 12_000
 """Rows of an answer: more than are written down at once."""
-PATIENCE_S = 240
 
 
 @contextmanager
@@ -54,14 +52,6 @@ def numbers():
         yield f"http://127.0.0.1:{server.server_port}/", Answer
         server.shutdown()
         thread.join()
-
-
-def until(holds, product):
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert product.running, product.words()
-        assert time.monotonic() < deadline, product.words()
-        time.sleep(0.05)
 
 
 def test_each_row_is_there_once(tmp_path, unique):
@@ -104,10 +94,10 @@ sources:
         for kill in range(KILLS):
             goal = kill * ROWS // (KILLS + 2)  # the first one before Spark is there
             with product:
-                until(lambda goal=goal: written() and len(found()) >= goal, product)
+                product.until(lambda goal=goal: written() and len(found()) >= goal)
                 os.kill(product.pid, signal.SIGKILL)
             answer.there = max(answer.there, 2 * goal)
         answer.there = ROWS
         with product:
-            until(lambda: len(found()) >= ROWS, product)
+            product.until(lambda: len(found()) >= ROWS)
         assert found() == list(range(1, ROWS + 1))

@@ -70,14 +70,6 @@ class Senders:
             return next(self._numbers, None)
 
 
-def until(holds, product):
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert product.running, product.words()
-        assert time.monotonic() < deadline, product.words()
-        time.sleep(0.1)
-
-
 def test_each_request_that_was_answered_is_there_once(postgres, tmp_path, unique):
     (port,) = free_ports(1)
     product = Product(
@@ -106,7 +98,7 @@ outputs:
     for kill in range(KILLS):
         goal = (kill + 1) * REQUESTS // (KILLS + 2)
         with product:
-            until(lambda goal=goal: senders.acknowledged >= goal and product.live, product)
+            product.until(lambda goal=goal: senders.acknowledged >= goal and product.live)
             os.kill(product.pid, signal.SIGKILL)
     with product, psycopg.connect(postgres.url, autocommit=True) as connection:
 
@@ -116,7 +108,7 @@ outputs:
 
         senders.join()
         assert senders.acknowledged == REQUESTS
-        until(lambda: len(found()) == REQUESTS, product)
+        product.until(lambda: len(found()) == REQUESTS)
         rows = found()
         counts = dict(connection.execute(f"SELECT rest, n FROM {unique}_counts").fetchall())
     assert all(rest == n % 7 for n, (_, rest) in rows.items())

@@ -94,14 +94,6 @@ def serving(feed):
             thread.join()
 
 
-def until(holds, product):
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert product.running, product.words()
-        assert time.monotonic() < deadline, product.words()
-        time.sleep(0.1)
-
-
 def test_each_message_that_was_written_down_is_there_once(postgres, tmp_path, unique):
     feed = Feed()
     product = Product(
@@ -133,15 +125,14 @@ outputs:
             before = feed.connects
             with product:
                 at = written()
-                until(
+                product.until(
                     lambda at=at, before=before: (
                         product.live and feed.connects > before + 3 and written() > at + 300
-                    ),
-                    product,
+                    )
                 )
                 os.kill(product.pid, signal.SIGKILL)
         with product:
-            until(lambda: product.live and feed.connects > before + 8, product)
+            product.until(lambda: product.live and feed.connects > before + 8)
             feed.refuses = True
             with pytest.raises(RunError):  # what cannot heal ends it
                 product.wait(PATIENCE_S)
@@ -154,7 +145,7 @@ outputs:
             def found():
                 return connection.execute(f"SELECT n, text FROM {unique} ORDER BY n").fetchall()
 
-            until(lambda: product.live and len(found()) >= written(), product)
+            product.until(lambda: product.live and len(found()) >= written())
             rows = found()
     records = journal.read(journal.start("earliest"), journal.latest())
     taken = [json.loads(value)["n"] for value in records["value"].to_pylist()]

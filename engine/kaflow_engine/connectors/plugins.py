@@ -1,6 +1,6 @@
 """Kinds of sinks and sources that installed packages offer, as entry points."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ VERSION = 1
 
 _PARTS = {
     SINKS: ("outlet", "capabilities", "unfit", "options"),
-    SOURCES: ("options", "replays", "columns", "open"),
+    SOURCES: ("options", "replays", "bounded", "columns", "open"),
 }
 _SEE = {
     SINKS: ("sink", "see PluginKind and SinkKind of kaflow_engine.api.sinks"),
@@ -74,7 +74,13 @@ def _loaded(group: str, name: str) -> Any:
             f"{called} cannot be loaded: {type(error).__name__}: {error}",
             hint="an entry point names a class that is made without arguments",
         ) from error
-    if (version := getattr(kind, "contract", 1)) > VERSION:
+    version = getattr(kind, "contract", 1)
+    if not isinstance(version, int):
+        raise ModelError(
+            f"{called} has the contract {version!r}, which is not a whole number",
+            hint=f"write contract = {VERSION} in its class",
+        )
+    if version > VERSION:
         raise ModelError(
             f"{called} is written for version {version} of the contract of plugins, and this one "
             f"is {VERSION}",
@@ -86,7 +92,7 @@ def _loaded(group: str, name: str) -> Any:
     return kind
 
 
-def _unknown(group: str, name: str, here: Sequence[str] | Mapping[str, EntryPoint]) -> ModelError:
+def _unknown(group: str, name: str, here: Mapping[str, EntryPoint]) -> ModelError:
     error = UnknownName("plugin", name, here)
     other = next(each for each in _SEE if each != group)
     package = f"install its package, which has an entry point of '{group}'"

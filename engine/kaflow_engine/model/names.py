@@ -1,7 +1,7 @@
 """Names and other short texts of specifications: what each may hold, and what to write instead."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, cast
 from urllib.parse import urlsplit
 
@@ -30,6 +30,48 @@ def is_address(text: str) -> bool:
         return parts.hostname is not None and parts.port != 0
     except ValueError:  # of the port, or of brackets
         return False
+
+
+def require_http(text: str, *, example: str = "https://host/path") -> str:
+    """Return the URL of something that speaks HTTP; refuse what is none."""
+    if not is_address(text):
+        raise refuse("is not a URL", f"write it as {example}")
+    return text
+
+
+def has_login(url: str) -> bool:
+    """Tell whether a URL holds a user or a password.
+
+    >>> has_login("wss://me:word@host/x"), has_login("https://host/@me")
+    (True, False)
+    """
+    return "@" in urlsplit(url).netloc
+
+
+def is_header(name: str) -> bool:
+    """Tell whether a header of a request may have this name.
+
+    >>> is_header("X-Tenant"), is_header("X Tenant")
+    (True, False)
+    """
+    return bool(re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name))
+
+
+def require_header(name: str, value: str, is_reserved: Callable[[str], bool]) -> None:
+    """Refuse a header that no request can have, or that each request has of its own.
+
+    Args:
+        name: As it is written.
+        value: Without what is a secret.
+        is_reserved: Whether each request has a header of a name, which is in lower case.
+    """
+    if not is_header(name):
+        raise refuse(f"cannot have a header called '{name}'", "write a name such as X-Tenant")
+    if is_reserved(name.lower()):
+        raise refuse(f"cannot set '{name}'", "remove it: each request has its own")
+    if not re.fullmatch(r"[\t\x20-\x7e]*", value):
+        hint = "write letters, digits and signs of ASCII on one line"
+        raise refuse(f"has a value of '{name}' that no header can have", hint)
 
 
 def _filled(text: str) -> str:

@@ -1,6 +1,7 @@
 """The base of everything read from a file."""
 
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -10,6 +11,17 @@ Path: TypeAlias = tuple[str | int, ...]
 
 CHOICE = "\0"
 """Begins the tags of unions, which distinguishes them from keys that authors write."""
+
+
+def type_of(value: object) -> object:
+    """Return the `type` of what an author wrote, or of what was made of it; None: there is none.
+
+    >>> type_of({"type": "files"}), type_of([])
+    ('files', None)
+    """
+    if isinstance(value, dict):
+        return cast(Mapping[str, object], value).get("type")
+    return getattr(value, "type", None)
 
 
 class Spec(BaseModel):

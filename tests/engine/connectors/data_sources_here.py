@@ -115,6 +115,7 @@ class TableReader(DataSourceReader):
         from pyspark.sql.pandas.types import to_arrow_schema
 
         self.schema, self.rows = to_arrow_schema(schema, timezone="UTC"), int(options["rows"])
+        self.step = int(options.get("step", 4_000))
 
     def partitions(self):
         return [InputPartition(0), InputPartition(1)]
@@ -122,8 +123,8 @@ class TableReader(DataSourceReader):
     def read(self, partition):
         half = self.rows // 2
         first, end = (0, half) if partition.value == 0 else (half, self.rows)
-        for at in range(first, end, 4_000):
-            numbers = list(range(at, min(at + 4_000, end)))
+        for at in range(first, end, self.step):
+            numbers = list(range(at, min(at + self.step, end)))
             columns = [pa.array(numbers, pa.int64()), pa.array([f"n{n}" for n in numbers])]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -137,6 +138,37 @@ class Table(Numbers):
         return TableReader(schema, self.options)
 
     streamReader = DataSource.streamReader
+
+
+class SparseReader(NumbersReader):
+    """Its offsets go on where no row comes; it begins where it is by now."""
+
+    now = 0
+    committed = ()
+
+    def initialOffset(self):
+        return {"n": self.now}
+
+    def latestOffset(self, start, limit):
+        return {"n": min(MOST, start["n"] + 1)}
+
+    def partitions(self, start, end):
+        return [Between(start["n"], end["n"])]
+
+    def read(self, partition):
+        return (row for row in super().read(partition) if row[0] % 3 == 2)
+
+    def commit(self, end):
+        self.committed.append(end)
+
+
+class Sparse(Numbers):
+    @classmethod
+    def name(cls):
+        return "sparse"
+
+    def streamReader(self, schema):
+        return SparseReader()
 
 
 class EveryTypeReader(DataSourceReader):

@@ -131,6 +131,25 @@ def test_what_may_heal_is_asked_again(tmp_path: Path) -> None:
     assert next(troubles, None) is None
 
 
+@pytest.mark.parametrize(("failures", "firsts"), [(3, 1), (4, 2)])
+def test_a_page_is_asked_for_again_by_itself(tmp_path: Path, failures: int, firsts: int) -> None:
+    asked: list[int] = []
+
+    def page(one: Asked) -> Answer:
+        number = int(one.query.get("page", 1))
+        asked.append(number)
+        if number == 2 and asked.count(2) <= failures:
+            return Answer({}, 503)
+        following = f"?page={number + 1}" if number < 3 else None
+        return Answer({"data": {"items": [{"id": number}]}, "next": following})
+
+    with answering(page) as url:
+        params = replace(PARAMS, url=url, next="next", interval=60_000)
+        with receiving(plan(s=params), tmp_path, SECRETS, 60):
+            until(lambda: source(tmp_path).latest() == {0: 3})
+    assert [asked.count(number) for number in (1, 2, 3)] == [firsts, failures + 1, 1]
+
+
 def test_a_server_that_asks_for_time_gets_it(tmp_path: Path) -> None:
     asked: list[Asked] = []
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.connectors.journal import journal as module
+from kaflow_engine.connectors.journal.folder import ended_by, mark_ended
 from kaflow_engine.connectors.journal.journal import KEPT_MS, Journal, Message
 from kaflow_engine.connectors.journal.open_journals import open_journal
 from kaflow_engine.connectors.journal.segments import frames, segments
@@ -152,3 +153,37 @@ def test_files_that_were_read_and_are_old_go(
         assert journal.read_up_to == 2
         with pytest.raises(SourceError, match=r"has no record 1 of source 's'"):
             source.read({0: 1}, {0: 3})
+
+
+@pytest.mark.parametrize(
+    ("mark", "ends_as", "bounded"),
+    [
+        ("acme.rows", "acme.rows", True),
+        ("acme.other", "acme.rows", False),
+        ("", "acme.rows", False),
+        (None, "acme.rows", False),
+        ("acme.rows", None, False),
+    ],
+)
+def test_only_its_own_kind_of_source_ends_a_journal(
+    tmp_path: Path, mark: str | None, ends_as: str | None, bounded: bool
+) -> None:
+    mark_ended(tmp_path, mark)
+    source = JournalSource(name="s", folder=tmp_path, ends_as=ends_as)
+    assert (source.finite, source.bounded) == (ends_as is not None, bounded)
+
+
+def test_the_mark_of_an_end_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(StateError, match="no space left on device"):
+            mark_ended(tmp_path, "acme.rows")
+    assert ended_by(tmp_path) is None
+    mark_ended(tmp_path, "acme.rows")
+    assert ended_by(tmp_path) == "acme.rows"
+    assert [path.name for path in tmp_path.iterdir()] == ["ended"]

@@ -96,6 +96,12 @@ def test_another_cursor_begins_anew() -> None:
     assert Known.of(known.note, None) == Known()
 
 
+@pytest.mark.parametrize("cursor", [CURSOR, None], ids=["with a cursor", "without one"])
+def test_a_note_of_another_kind_says_nothing(cursor: CursorParams | None) -> None:
+    field = None if cursor is None else cursor.field
+    assert Known.of(b'{"of": "acme.orders", "position": "7"}', cursor) == Known(field=field)
+
+
 TEXT = ' {"a" : {"b":[ 1.10 ,{"c":1e400},"\\u00e4,]" , [] ], "a.b": 0}, "b":{}, "b" : null } '
 
 

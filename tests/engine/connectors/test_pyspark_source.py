@@ -1,71 +1,26 @@
 """Data sources of PySpark: each row once, wherever it is cut, and what is said of misfits."""
 
-import json
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kaflow_engine.connectors.journal.journal import Journal, Message
+from kaflow_engine.connectors.journal.journal import Journal
 from kaflow_engine.connectors.journal.receivers import Inlet
-from kaflow_engine.connectors.journal.sessions import Line, Patience
 from kaflow_engine.connectors.journal.source import JournalSource
 from kaflow_engine.connectors.pyspark.classes import MODULE
 from kaflow_engine.connectors.pyspark.ddl import columns_of_ddl
 from kaflow_engine.connectors.pyspark.kind import PySparkKind
-from kaflow_engine.connectors.pyspark.receiving import PySparkRows, take_rows
+from kaflow_engine.connectors.pyspark.receiving import PySparkRows
+from kaflow_engine.connectors.pyspark.spool import MOST_ROWS
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.errors import KaflowError, SourceAway, SourceUnfit
 from kaflow_engine.flow.origins.plugins import PySparkParams
 from kaflow_engine.formats.json.reference import read_object
 from kaflow_engine.model.columns import Column
-
-HERE = {MODULE: "tests.engine.connectors.data_sources_here"}
-NUMBERS = [{"n": n, "called": f"n{n}"} for n in range(7)]
-NOW = 1_795_296_000_000
-
-
-def params(format_name: str, **other: Any) -> PySparkParams:
-    said: dict[str, Any] = {"options": (), "columns": (), "bounded": False, "interval": 20}
-    return PySparkParams(format=format_name, max_backlog=1_000_000, **{**said, **other})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cut(Line):
-    """Ends when so many pieces are written down."""
-
-    pieces: list[int]
-    """Rows of each."""
-    most: int
-
-    def write(self, messages: Sequence[Message], note: bytes | None = None) -> None:
-        super().write(messages, note)
-        self.pieces.append(len(messages))
-        if len(self.pieces) >= self.most:
-            self.stop()
-
-
-def run(folder: Path, said: PySparkParams, most: int = 1, patience: float = 0) -> list[int]:
-    """Write pieces down, as a run does that ends after so many; returns their sizes."""
-    journal = Journal(folder, NOW)
-    inlet = Inlet(
-        name="s", params=said, journal=journal, secrets={}, patience=patience, settings=HERE
-    )
-    line = Cut(inlet=inlet, patience=Patience(seconds=patience), pieces=[], most=most)
-    try:
-        take_rows(line)
-    finally:
-        journal.close()
-    return line.pieces
-
-
-def rows(folder: Path) -> list[Any]:
-    source = JournalSource(name="s", folder=folder)
-    found = source.read(source.start("earliest"), source.latest())
-    return [json.loads(value) for value in found["value"].to_pylist()]
+from tests.engine.connectors.pyspark_here import HERE, NOW, NUMBERS, params, rows, run
 
 
 @pytest.mark.parametrize("most", [1, 2, 9])
@@ -84,14 +39,19 @@ def test_a_reader_that_is_not_told_from_where(tmp_path: Path) -> None:
     assert rows(tmp_path) == NUMBERS
 
 
-@pytest.mark.parametrize(("count", "pieces"), [(9_000, 1), (50_000, 13)])
-def test_a_batch_is_read_once_wherever_it_is_cut(tmp_path: Path, count: int, pieces: int) -> None:
-    said = params("table", bounded=True, options=(("rows", str(count)),))
-    source = JournalSource(name="s", folder=tmp_path, finite=True)
+@pytest.mark.parametrize(
+    ("count", "step", "pieces"), [(9_000, 4_000, 1), (50_000, 4_000, 13), (50_000, 25_000, 6)]
+)
+def test_a_batch_is_read_once_wherever_it_is_cut(
+    tmp_path: Path, count: int, step: int, pieces: int
+) -> None:
+    said = params("table", bounded=True, options=(("rows", str(count)), ("step", str(step))))
+    source = JournalSource(name="s", folder=tmp_path, ends_as="pyspark:table")
     sizes: list[int] = []
     while len(sizes) < pieces:
         assert not source.bounded
         sizes += run(tmp_path, said)
+    assert max(sizes) <= MOST_ROWS
     line_ends(tmp_path, said)
     assert source.bounded
     assert [row["n"] for row in rows(tmp_path)] == list(range(count))
@@ -104,7 +64,7 @@ def test_the_end_of_another_batch_is_none_of_this_one(tmp_path: Path) -> None:
     line_ends(tmp_path, said)
     run(tmp_path, params("every_type", bounded=True))
     assert [row.get("n") for row in rows(tmp_path)] == [0, 1, None, None]
-    assert not JournalSource(name="s", folder=tmp_path, finite=True).bounded
+    assert not JournalSource(name="s", folder=tmp_path, ends_as="pyspark:every_type").bounded
 
 
 def test_a_range_that_is_gone(tmp_path: Path) -> None:
@@ -120,7 +80,8 @@ def line_ends(folder: Path, said: PySparkParams) -> None:
     journal = Journal(folder, NOW)
     inlet = Inlet(name="s", params=said, journal=journal, secrets={}, patience=0, settings=HERE)
     with PySparkRows().receiving([inlet]):
-        until(lambda: JournalSource(name="s", folder=folder, finite=True).bounded)
+        kind = f"pyspark:{said.format}"
+        until(lambda: JournalSource(name="s", folder=folder, ends_as=kind).bounded)
     journal.close()
 
 
@@ -131,12 +92,6 @@ def until(holds: Callable[[], bool]) -> None:
             return
         waiting.wait(0.02)
     raise AssertionError
-
-
-def test_the_offset_of_another_data_source_is_none_of_this_one(tmp_path: Path) -> None:
-    run(tmp_path, params("numbers"))
-    run(tmp_path, params("simple_numbers"))
-    assert rows(tmp_path) == [*NUMBERS[:3], *NUMBERS[:2]]
 
 
 def test_a_value_of_every_type_and_null(tmp_path: Path) -> None:
@@ -227,8 +182,8 @@ def test_it_may_heal_and_then_ends(tmp_path: Path) -> None:
             "module 'tests.engine.connectors.data_sources_here' has 0 data sources called "
             "'nowhere'",
             "correct plugins.pyspark:nowhere.module in the configuration; it has: away, "
-            "every_type, numbers, odd, old_numbers, picky, simple_numbers, stuck, table, unsaid, "
-            "wordy, wrong",
+            "every_type, numbers, odd, old_numbers, picky, simple_numbers, sparse, stuck, table, "
+            "unsaid, wordy, wrong",
         ),
     ],
     ids=lambda value: value.format if isinstance(value, PySparkParams) else "",

@@ -213,6 +213,15 @@ def answers_of(folder: Any, batch: int = 7, generation: int = 2) -> KeptAnswers:
     return KeptAnswers(LocalStore(folder), StateRef("abc", generation), batch)
 
 
+def test_secrets_that_a_server_sends_back_are_masked(receiver: Receiver) -> None:
+    receiver.answer = lambda request: Answer(422, "token-of-hook-99 signature-of-hook-99")
+    about = {
+        "headers": {"Authorization": "Bearer token-of-hook-99"},
+        "secret": "signature-of-hook-99",
+    }
+    assert send(receiver.url, rows(1), about=about) == (Refused(0, "HTTP 422", "*** ***"),)
+
+
 def test_a_batch_that_runs_again_sends_only_what_has_no_answer(
     receiver: Receiver, tmp_path: Any
 ) -> None:

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.generator.draws import drawn
 from kaflow_engine.connectors.sources.contract import KEPT, SourcePlace, StartPolicy
-from kaflow_engine.connectors.sources.records import json_values, record_batch
+from kaflow_engine.connectors.sources.records import json_values, record_batch, table_of
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.flow.sources import GeneratorParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.state.storage.store import NameTaken
@@ -110,8 +109,7 @@ class GeneratorSource:
 
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the records of a range."""
-        batches = [batch for read in self.reads(start, end) for batch in read()]
-        return pa.Table.from_batches(batches, schema=RECORDS)
+        return table_of(self.reads(start, end))
 
     def _until(self, time: int) -> int:
         """Return how many records have a timestamp before a time."""

@@ -71,8 +71,8 @@ def in_flight(
             while not stop.is_set() and (number := next(numbers, None)) is not None:
                 results.put((number, asks(number, stop)))
         except BaseException as error:
+            results.put(error)  # in front of what others raise because of the stop
             stop.set()
-            results.put(error)
         finally:
             results.put(None)
 

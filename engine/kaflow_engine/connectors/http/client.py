@@ -14,7 +14,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from kaflow_engine.connectors.http.body import BodyTooLarge, read_body
 from kaflow_engine.connectors.http.errors import HttpAway, HttpUnfit, is_later, is_of_address
+from kaflow_engine.masking import remember_settings, without_secrets
 
 if TYPE_CHECKING:
     import httpx
@@ -23,6 +25,8 @@ _PAUSES = (0.1, 0.5, 2.0)
 """Seconds before a request is sent again; what lasts longer, the run waits for."""
 _LONGEST_PAUSE = 30.0
 """Seconds that a server may ask to be left alone for, before the run waits instead."""
+_MOST_BYTES = 64 << 20
+"""Of an answer, which is held in memory."""
 _SHOWN = 200
 """Characters of an answer."""
 
@@ -44,12 +48,15 @@ class Endpoint:
 
     @staticmethod
     def of(name: str, connection: Mapping[str, str]) -> "Endpoint":
-        """Return the endpoint of a connection, as the configuration hands it over."""
+        """Return the endpoint of a connection, as the configuration hands it over; what is secret
+        of it is masked from now on."""
+        headers = json.loads(connection["headers"])
+        remember_settings({"headers": headers, "secret": connection.get("secret")})
         return Endpoint(
             title=f"webhook '{name}'",
             remedy=f"correct webhook.connections.{name} in the configuration",
             url=connection["url"],
-            headers=json.loads(connection["headers"]),
+            headers=headers,
             secret=connection.get("secret"),
             timeout=int(connection["timeout"]) / 1000,
         )
@@ -92,7 +99,7 @@ def send(endpoint: Endpoint, body: bytes, key: str) -> NotTaken | None:
     """
     for pause in (*_PAUSES, None):
         try:
-            answer = post(endpoint, body, key)
+            answer = post(endpoint, body, key, reads=False)
         except Later as later:
             asked = later.after or 0.0
             if pause is None or asked > _LONGEST_PAUSE:
@@ -106,7 +113,9 @@ def send(endpoint: Endpoint, body: bytes, key: str) -> NotTaken | None:
     raise AssertionError
 
 
-def post(endpoint: Endpoint, body: bytes, key: str, connections: int = 1) -> bytes | NotTaken:
+def post(
+    endpoint: Endpoint, body: bytes, key: str, connections: int = 1, *, reads: bool = True
+) -> bytes | NotTaken:
     """Send a body once; return what the server answers, or why it does not take it.
 
     Args:
@@ -114,6 +123,7 @@ def post(endpoint: Endpoint, body: bytes, key: str, connections: int = 1) -> byt
         body: JSON.
         key: What tells the receiver that it has this body already.
         connections: How many threads of this process send at once.
+        reads: Whether it matters what a server says that takes the body.
 
     Raises:
         Later: The server does not answer, or asks for another try.
@@ -128,36 +138,45 @@ def post(endpoint: Endpoint, body: bytes, key: str, connections: int = 1) -> byt
     client = _client(os.getpid(), endpoint.timeout, connections)
     try:
         with client.stream("POST", endpoint.url, content=body, headers=headers) as answer:
-            data = _read(answer, monotonic() + endpoint.timeout)
+            _check_status(endpoint, answer)
+            return _answered(answer, monotonic() + endpoint.timeout, reads)
     except httpx.TimeoutException as error:
         raise Later(f"did not answer in {endpoint.timeout:g} s") from error
     except httpx.TransportError as error:
         raise Later(f"cannot be reached: {type(error).__name__}") from error
-    except httpx.DecodingError:
-        return NotTaken("InvalidAnswer", "the body of the answer is not encoded as it says")
+
+
+def _check_status(endpoint: Endpoint, answer: "httpx.Response") -> None:
+    """Look whether a body was taken or refused at all, before anything is read of the answer."""
     status = answer.status_code
-    if status // 100 == 2:
-        return data
     if is_later(status):
         raise Later(f"answers {status}", _seconds(answer.headers.get("Retry-After")))
     if is_of_address(status):
         raise HttpUnfit(
             f"{endpoint.title} at {endpoint.server} answers {status}", hint=endpoint.remedy
         )
-    text = " ".join(data.decode(errors="replace").split())[:_SHOWN]
-    return NotTaken(f"HTTP {status}", text or f"the server answers {status}")
 
 
-def _read(answer: "httpx.Response", until: float) -> bytes:
-    """Return the body, of which bytes may come one by one, each within the timeout."""
+def _answered(answer: "httpx.Response", until: float, reads: bool) -> bytes | NotTaken:
+    """Return what an answer says, or why the body is not taken."""
     import httpx
 
-    parts: list[bytes] = []
-    for part in answer.iter_bytes():
-        parts.append(part)
-        if monotonic() > until:
-            raise httpx.ReadTimeout("the body takes too long")
-    return b"".join(parts)
+    status = answer.status_code
+    is_taken = status // 100 == 2
+    data, unread = b"", None
+    try:
+        data = read_body(answer, _MOST_BYTES, until)
+    except httpx.DecodingError:
+        unread = NotTaken("InvalidAnswer", "the body of the answer is not encoded as it says")
+    except BodyTooLarge:
+        unread = NotTaken("WrongAnswer", f"the answer has more than {_MOST_BYTES:,} bytes")
+    except httpx.TransportError:
+        if reads or not is_taken:
+            raise
+    if is_taken:
+        return unread if unread is not None and reads else data
+    text = " ".join(without_secrets(data.decode(errors="replace")).split())[:_SHOWN]
+    return NotTaken(f"HTTP {status}", text or f"the server answers {status}")
 
 
 def _seconds(text: str | None) -> float | None:

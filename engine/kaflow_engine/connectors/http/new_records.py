@@ -43,12 +43,12 @@ class Known:
 
     @staticmethod
     def of(note: bytes | None, cursor: CursorParams | None) -> "Known":
-        """Return what a note says; a note of another field says nothing."""
+        """Return what a note says; one of another field or another kind of source: nothing."""
         field = None if cursor is None else cursor.field
         if note is None:
             return Known(field=field)
         said: dict[str, Any] = json.loads(note)
-        if said["field"] != field:
+        if "field" not in said or said["field"] != field:
             return Known(field=field)
         return Known(
             field=field,

@@ -6,10 +6,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from math import inf
 from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from kaflow_engine.connectors.http.body import BodyTooLarge, read_body
 from kaflow_engine.connectors.http.client import keep_quiet
 from kaflow_engine.connectors.http.errors import is_later
 from kaflow_engine.connectors.http.json_values import JsonValue, items, parsed, value_at
@@ -18,11 +20,13 @@ from kaflow_engine.connectors.journal.journal import Message
 from kaflow_engine.connectors.journal.receivers import Inlet
 from kaflow_engine.connectors.journal.sessions import AskedToWait, Line, in_threads
 from kaflow_engine.errors import SourceAway, SourceUnfit
-from kaflow_engine.flow.sources import HttpParams
+from kaflow_engine.flow.sources import HttpParams, with_secrets
 from kaflow_engine.model.sources.addresses import NEXT_IN_HEADER
 
 _LONGEST_WAIT_S = 86_400.0
 """Most that a server may ask to be left alone for."""
+_PAGE_TRIES = 4
+"""How often a page is asked for before the poll begins again; its address may hold no longer."""
 
 
 class PolledUrls:
@@ -42,12 +46,12 @@ def poll(line: Line) -> None:
         StateError: Records could not be written down.
     """
     params: HttpParams = line.inlet.params
-    headers = {each.name: each.with_secret(line.inlet.secrets) for each in params.headers}
+    headers = with_secrets(params.headers, line.inlet.secrets)
+    known = Known.of(line.inlet.journal.note, params.cursor)
     keep_quiet()
     with httpx.Client(timeout=params.timeout / 1000, headers=headers) as client:
         while line.await_room():
             began = time.monotonic()
-            known = Known.of(line.inlet.journal.note, params.cursor)
             found = [record for page in _pages(line, client, known) for record in page]
             if line.ends:
                 return
@@ -55,7 +59,6 @@ def poll(line: Line) -> None:
             if new:
                 messages = [Message(value=each.text.encode()) for each in new]
                 line.write(messages, known.note)
-            line.patience.worked()
             line.pause(began + params.interval / 1000 - time.monotonic())
 
 
@@ -75,7 +78,7 @@ def _pages(line: Line, client: httpx.Client, known: Known) -> Iterator[list[Json
     for _ in range(params.max_pages):
         if url is None or line.ends:
             return
-        answer = _answer(params, client, url, room)
+        answer = _page(line, client, url, room)
         room -= answer.size
         if answer.text:
             yield _records(params, answer.text)
@@ -89,26 +92,39 @@ def _pages(line: Line, client: httpx.Client, known: Known) -> Iterator[list[Json
 
 def _asked(line: Line, known: Known) -> dict[str, str]:
     params: HttpParams = line.inlet.params
-    asked = {each.name: each.with_secret(line.inlet.secrets) for each in params.parameters}
+    asked = with_secrets(params.parameters, line.inlet.secrets)
     if params.cursor is not None:
         at = params.cursor.start if known.cursor is None else known.cursor
         asked |= {} if at is None else {params.cursor.parameter: at}
     return asked
 
 
+def _page(line: Line, client: httpx.Client, url: str, room: int) -> _Answer:
+    """Return a page, tried by itself: a poll of many pages would hardly end if each failure lost
+    those before it."""
+    for left in reversed(range(_PAGE_TRIES)):
+        try:
+            answer = _answer(line.inlet.params, client, url, room)
+        except SourceAway as error:
+            if not left or not line.has_paused(error) or line.ends:
+                raise
+        else:
+            line.patience.worked()
+            return answer
+    raise AssertionError
+
+
 def _answer(params: HttpParams, client: httpx.Client, url: str, room: int) -> _Answer:
     try:
         with client.stream("GET", url) as answer:
             _check_status(params, answer)
-            body = bytearray()
-            for part in answer.iter_bytes():
-                body += part
-                if len(body) > room:
-                    raise SourceUnfit(
-                        f"one poll of {params.url} has more than {params.max_bytes:,} bytes",
-                        hint="raise 'max_bytes' of the source, or ask for less in one poll",
-                    )
+            body = read_body(answer, room, until=inf)
             links = {name or "": each["url"] for name, each in answer.links.items()}
+    except BodyTooLarge as error:
+        raise SourceUnfit(
+            f"one poll of {params.url} has more than {params.max_bytes:,} bytes",
+            hint="raise 'max_bytes' of the source, or ask for less in one poll",
+        ) from error
     except httpx.TimeoutException as error:
         within = f"{params.timeout / 1000:g} s"
         raise SourceAway(f"{params.url} did not answer in {within}") from error
@@ -118,7 +134,7 @@ def _answer(params: HttpParams, client: httpx.Client, url: str, room: int) -> _A
         kind = type(error).__name__
         raise SourceAway(f"{params.url} cannot be reached: {kind}") from error
     try:
-        return _Answer(parsed(bytes(body)) if body else "", links, len(body))
+        return _Answer(parsed(body) if body else "", links, len(body))
     except ValueError as error:
         raise SourceAway(f"{params.url} sent an answer that is no JSON") from error
 

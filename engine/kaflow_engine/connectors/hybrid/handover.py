@@ -14,6 +14,7 @@ from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.databases import ClickHouseParams, PostgresParams
 from kaflow_engine.flow.origins.files import FilesParams
 from kaflow_engine.flow.origins.hybrid import HybridParams, PhaseParams
+from kaflow_engine.state.storage.store import Damaged
 
 Offsets = Mapping[int, int]
 """Partition of the topic → the first offset that is read of it."""
@@ -33,11 +34,12 @@ def kept_handover(
     Raises:
         SourceError: It cannot be found, or the topic does not have its first records.
     """
-    name = f"{KEPT}/{place.name}/handover.json"
+    name = _file(place)
     if place.store.exists(name):
         return _read(place.store.get(name))
-    found = _found(params, place.name, connection, topic)
-    first, end = topic.start("earliest"), topic.latest()
+    first = topic.start("earliest")
+    found = _found(params, place.name, connection, topic, first)
+    end = topic.latest()
     called = f"source '{place.name}': topic '{params.topic}'"
     for partition, offset in sorted(found.items()):
         if partition not in first:
@@ -59,14 +61,27 @@ def kept_handover(
                 f"{end[partition]}",
                 hint="it was recreated, or these are offsets of another topic: correct `handover`",
             )
-    place.store.put(name, json.dumps({str(p): at for p, at in found.items()}).encode())
+    place.store.put(name, _written(found))
     return found
 
 
 def keep_handover(place: SourcePlace, found: Mapping[str, int]) -> Offsets:
-    """Keep where the topic takes over, as another machine has found it."""
-    place.store.put(f"{KEPT}/{place.name}/handover.json", json.dumps(found).encode())
-    return {int(partition): at for partition, at in found.items()}
+    """Keep where the topic takes over, as another machine has found it.
+
+    Raises:
+        Damaged: It is kept already, and is another one.
+    """
+    name = _file(place)
+    given = {int(partition): at for partition, at in found.items()}
+    if not place.store.exists(name):
+        place.store.put(name, _written(given))
+    elif (known := _read(place.store.get(name))) != given:
+        raise Damaged(
+            f"source '{place.name}': the topic takes over elsewhere than a batch says that is read "
+            f"again: by partition, at {dict(known)} and not at {given}",
+            hint="restore the whole directory from one backup",
+        )
+    return given
 
 
 def in_front(params: HybridParams, handover: Offsets) -> tuple[PhaseParams, ...]:
@@ -93,11 +108,14 @@ def require_columns(params: HybridParams, connection: Mapping[str, str]) -> None
 
 
 def _found(
-    params: HybridParams, name: str, connection: Mapping[str, str], topic: TopicSource
+    params: HybridParams,
+    name: str,
+    connection: Mapping[str, str],
+    topic: TopicSource,
+    first: Offsets,
 ) -> dict[int, int]:
     said = params.handover
     assert said is not None
-    first = topic.start("earliest")
     if said.time is not None:
         return dict(topic.start(said.time))
     if said.offsets is not None:
@@ -147,6 +165,14 @@ def _quoted(params: PostgresParams | ClickHouseParams, column: str) -> str:
     from kaflow_engine.connectors.clickhouse.names import name
 
     return name(column)
+
+
+def _file(place: SourcePlace) -> str:
+    return f"{KEPT}/{place.name}/handover.json"
+
+
+def _written(found: Offsets) -> bytes:
+    return json.dumps({str(partition): at for partition, at in found.items()}).encode()
 
 
 def _read(data: bytes) -> Offsets:

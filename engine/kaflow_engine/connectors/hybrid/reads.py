@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from confluent_kafka import Consumer
 
-from kaflow_engine.connectors.kafka.client import KafkaSettings, open_consumer
+from kaflow_engine.connectors.kafka.client import Client, KafkaSettings, open_consumer
 from kaflow_engine.connectors.kafka.read import collect, to_records
 from kaflow_engine.connectors.sources.contract import RangeRead
 from kaflow_engine.errors import SourceAway
@@ -53,26 +54,27 @@ class TopicRead:
         Raises:
             SourceError: They cannot be read.
         """
-        for first in range(self.start, self.end, _PIECE):
-            until = min(first + _PIECE, self.end)
-            ends = {self.partition: until}
-            try:
-                messages = collect(
-                    open_consumer(self.kafka),
-                    self.topic,
-                    {self.partition: first},
-                    ends,
-                    _PATIENCE_MS,
-                    exact=True,
-                )
-            except TimeoutError as error:
-                raise SourceAway(
-                    f"partition {self.partition} of topic '{self.topic}' was not read up to "
-                    f"offset {until} in {_PATIENCE_MS // 1000} s"
-                ) from error
-            found = to_records(messages)
-            partitions = pa.repeat(pa.scalar(self.shown, pa.int32()), found.num_rows)
-            yield from _renamed(found, self.source, partitions, found.column("offset"))
+        client = open_consumer(self.kafka)
+        try:
+            for first in range(self.start, self.end, _PIECE):
+                found = self._piece(client, first, min(first + _PIECE, self.end))
+                partitions = pa.repeat(pa.scalar(self.shown, pa.int32()), found.num_rows)
+                yield from _renamed(found, self.source, partitions, found.column("offset"))
+        finally:
+            client.api.close()
+
+    def _piece(self, client: Client[Consumer], first: int, until: int) -> pa.Table:
+        starts, ends = {self.partition: first}, {self.partition: until}
+        try:
+            messages = collect(
+                client, self.topic, starts, ends, _PATIENCE_MS, close=False, exact=True
+            )
+        except TimeoutError as error:
+            raise SourceAway(
+                f"partition {self.partition} of topic '{self.topic}' was not read up to "
+                f"offset {until} in {_PATIENCE_MS // 1000} s"
+            ) from error
+        return to_records(messages)
 
 
 def _renamed(

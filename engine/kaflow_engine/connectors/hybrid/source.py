@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kaflow_engine.connectors.hybrid.files_once import FilesOnce
+from kaflow_engine.connectors.files.source.source import FilesSource
 from kaflow_engine.connectors.hybrid.handover import in_front, keep_handover, kept_handover
 from kaflow_engine.connectors.hybrid.reads import PhasesRead, TopicRead
 from kaflow_engine.connectors.kafka.client import KafkaSettings
@@ -26,10 +26,11 @@ from kaflow_engine.connectors.sources.contract import (
     StartPolicy,
 )
 from kaflow_engine.connectors.sources.kinds import source_kind
+from kaflow_engine.connectors.sources.records import table_of
 from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.files import FilesParams
 from kaflow_engine.flow.origins.hybrid import HybridParams, PhaseParams
-from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.state.storage.store import Damaged
 
 _LOOK_S = 0.2
 """How long to wait for files that someone may still write to."""
@@ -149,11 +150,23 @@ class HybridSource:
         return {"handover": handover, "ends": ends, "phases": phases}
 
     def know(self, found: Any) -> None:
-        """Keep what another machine has found."""
-        if self._topic is not None and self._handover is None:
+        """Keep what another machine has found.
+
+        Raises:
+            Damaged: It is something else than what is known.
+        """
+        ends: list[int] = found["ends"]
+        both = min(len(ends), len(self._ends))
+        if ends[:both] != self._ends[:both]:
+            raise Damaged(
+                f"source '{self._place.name}': its phases end elsewhere than a batch says that is "
+                f"read again: at {self._ends} and not at {ends}",
+                hint="restore the whole directory from one backup",
+            )
+        if self._topic is not None:
             self._handover = keep_handover(self._place, found["handover"])
-        if len(found["ends"]) > len(self._ends):
-            self._ends = found["ends"]
+        if len(ends) > len(self._ends):
+            self._ends = ends
             self._keep()
         for number, of_phase in found["phases"].items():
             self._phases[int(number)].know(of_phase)
@@ -171,8 +184,7 @@ class HybridSource:
 
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the records of ranges."""
-        batches = [batch for read in self.reads(start, end) for batch in read()]
-        return pa.Table.from_batches(batches, schema=RECORDS)
+        return table_of(self.reads(start, end))
 
     @property
     def _all_ended(self) -> bool:
@@ -205,7 +217,7 @@ class HybridSource:
         name, connection = f"{self._place.name}/{number}", self._connections[number]
         place = replace(self._place, name=name, connection=connection)
         if isinstance(phase, FilesParams):
-            return FilesOnce(phase, place)
+            return FilesSource(phase, place, once=True)
         return source_kind(phase.type).open(phase, place)
 
     def _found(self) -> int:

@@ -12,9 +12,10 @@ from rocksdict import AccessType, Options, Rdict
 
 from kaflow_engine.connectors.journal.segments import (
     COLUMNS,
+    Frame,
     Segment,
-    frames,
     frames_between,
+    last_frame,
     segments,
 )
 from kaflow_engine.errors import KaflowError, StateError
@@ -59,12 +60,13 @@ class Journal:
         """The offset before which everything was read, and is never read again; None: not known."""
         self.failure: KaflowError | None = None
         """Why nothing more comes."""
-        self._newest: Path | None = None
-        """The file with the last record."""
         try:
             make_private(folder)
-            self.end = self._opened_at = journal_end(folder)
-            self.note = self._last_note()
+            last = last_frame(folder)
+            self.end = self._opened_at = _end(folder, last)
+            self._newest = None if last is None else last.path
+            """The file with the last record."""
+            self.note = None if last is None else last.metadata().get(_NOTE)
             """What was known once the last records were there; None: nothing was said of them."""
             self._keys = Rdict(
                 str(folder / "keys"),
@@ -141,13 +143,6 @@ class Journal:
                 return
             path.unlink()
 
-    def _last_note(self) -> bytes | None:
-        for _, path in reversed(segments(self.folder)):
-            if found := [*frames(path)]:
-                self._newest = path
-                return (found[-1].records().schema.metadata or {}).get(_NOTE)
-        return None
-
     def _drop_segment(self) -> None:
         if self._segment is not None:
             with suppress(OSError):
@@ -173,9 +168,12 @@ class Journal:
 
 def journal_end(folder: Path) -> int:
     """Return the offset of the next record of a journal."""
-    for first, path in reversed(segments(folder)):
-        return max((frame.end for frame in frames(path)), default=first)
-    return 0
+    return _end(folder, last_frame(folder))
+
+
+def _end(folder: Path, last: Frame | None) -> int:
+    begun = [first for first, _ in segments(folder)]
+    return max(begun[-1] if begun else 0, 0 if last is None else last.end)
 
 
 def _headers(message: Message) -> list[dict[str, object]]:

@@ -2,7 +2,7 @@
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -40,6 +40,12 @@ class Frame:
             file.seek(self.position)
             return pa.ipc.open_stream(file.read(self.size)).read_all()
 
+    def metadata(self) -> Mapping[bytes, bytes]:
+        """Return what was written with the records, which are left packed."""
+        with self.path.open("rb") as file:
+            file.seek(self.position)
+            return pa.ipc.open_stream(file).schema.metadata or {}
+
 
 def segments(folder: Path) -> list[tuple[int, Path]]:
     """Return the files of a journal, each with the offset that it begins with, in their order."""
@@ -60,6 +66,18 @@ def frames(path: Path) -> Iterator[Frame]:
             if crc32(file.read(size)) != checksum or not count:
                 return
             yield Frame(path=path, position=position, size=size, first=first, end=first + count)
+
+
+def last_frame(folder: Path) -> Frame | None:
+    """Return the frame with the last records of a journal; None: it has none."""
+    until: int | None = None
+    for first, path in reversed(segments(folder)):
+        # what failed, where the next file goes on, is none
+        found = [frame for frame in frames(path) if until is None or frame.first < until]
+        if found:
+            return found[-1]
+        until = first
+    return None
 
 
 def frames_between(folder: Path, start: int, end: int) -> Iterator[Frame]:

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kaflow_engine.connectors.journal.journal import Message
@@ -19,6 +19,7 @@ _MOST_PAUSE_S = 30.0
 _FULL_S = 0.1
 """How often to look whether the pipeline has read on."""
 _LEAVES_S = 10.0
+"""How long all may take to end."""
 
 
 class ReceiverEnded(SourceError):
@@ -119,17 +120,20 @@ class Line:
             try:
                 return self.write(messages)
             except StateError as error:
-                pause = None if self.ends else self.patience.pause()
-                if pause is None:
+                if self.ends or not self.has_paused(error):
                     raise
-                self.warn(error, pause)
-                self.pause(pause)
 
-    def warn(self, error: KaflowError, pause: float) -> None:
-        """Log why something is tried again."""
-        said = masked("", error.message)
-        name = self.inlet.name
-        LOGGER.warning("source '%s': %s; tried again in %g s", name, said, pause)
+    def has_paused(self, error: SourceAway | StateError) -> bool:
+        """Wait until something may be tried again, and log why; False: it failed for too long."""
+        asked = error.seconds if isinstance(error, AskedToWait) else 0.0
+        pause = self.patience.pause(asked)
+        if pause is None:
+            return False
+        if not self.ends:
+            said, name = masked("", error.message), self.inlet.name
+            LOGGER.warning("source '%s': %s; tried again in %g s", name, said, pause)
+        self.pause(pause)
+        return True
 
 
 Session = Callable[[Line], None]
@@ -139,25 +143,31 @@ pause; what else it raises cannot heal."""
 
 @contextmanager
 def in_threads(inlets: Sequence[Inlet], session: Session) -> Generator[None]:
-    """Run sessions of sources, one after the other, to the end of the block."""
-    with ExitStack() as resources:
-        for inlet in inlets:
-            resources.enter_context(_in_thread(inlet, session))
-        yield
+    """Run sessions of sources, one after the other, to the end of the block.
 
-
-@contextmanager
-def _in_thread(inlet: Inlet, session: Session) -> Generator[None]:
-    line = Line(inlet=inlet, patience=Patience(seconds=inlet.patience))
-    thread = threading.Thread(
-        target=_run, args=(line, session), name=f"kaflow-receives-{inlet.name}", daemon=True
-    )
-    thread.start()
+    There all are told to stop before one is waited for, so that the slowest says how long it takes.
+    """
+    lines = [Line(inlet=each, patience=Patience(seconds=each.patience)) for each in inlets]
+    threads = [
+        threading.Thread(
+            target=_run,
+            args=(line, session),
+            name=f"kaflow-receives-{line.inlet.name}",
+            daemon=True,
+        )
+        for line in lines
+    ]
     try:
+        for thread in threads:
+            thread.start()
         yield
     finally:
-        line.stop()
-        thread.join(_LEAVES_S)
+        for line in lines:
+            line.stop()
+        deadline = time.monotonic() + _LEAVES_S
+        for thread in threads:
+            if thread.is_alive():  # and was started at all
+                thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _run(line: Line, session: Session) -> None:
@@ -166,15 +176,9 @@ def _run(line: Line, session: Session) -> None:
         try:
             session(line)
         except (SourceAway, StateError) as error:
-            asked = error.seconds if isinstance(error, AskedToWait) else 0.0
-            pause = line.patience.pause(asked)
-            if line.ends:
-                return
-            if pause is None:
+            if not line.ends and not line.has_paused(error):
                 line.inlet.journal.fail(_ended(line.inlet, error))
                 return
-            line.warn(error, pause)
-            line.pause(pause)
         except KaflowError as error:
             line.inlet.journal.fail(error)
             return

@@ -11,6 +11,7 @@ from kaflow_engine.connectors.journal.journal import journal_end
 from kaflow_engine.connectors.journal.open_journals import written_here
 from kaflow_engine.connectors.journal.segments import frames_between, segments
 from kaflow_engine.connectors.sources.contract import StartPolicy
+from kaflow_engine.connectors.sources.records import table_of
 from kaflow_engine.errors import SourceError
 from kaflow_engine.flow.records import RECORDS
 
@@ -51,13 +52,18 @@ class JournalSource:
 
     name: str
     folder: Path
-    finite: bool = False
-    """Whether what gives the records comes to an end."""
+    ends_as: str | None = None
+    """The kind of source that gives the records, where it comes to an end; None: it does not."""
+
+    @property
+    def finite(self) -> bool:
+        """Whether what gives the records comes to an end."""
+        return self.ends_as is not None
 
     @property
     def bounded(self) -> bool:
-        """Whether all has come that ever will."""
-        return self.finite and ended_by(self.folder) is not None
+        """Whether all has come that ever will; the end of another kind of source is none of it."""
+        return self.finite and ended_by(self.folder) == self.ends_as
 
     def partitions(self) -> Sequence[int]:
         """Return the one there is."""
@@ -103,8 +109,7 @@ class JournalSource:
 
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the records of a range."""
-        batches = [batch for read in self.reads(start, end) for batch in read()]
-        return pa.Table.from_batches(batches, schema=RECORDS)
+        return table_of(self.reads(start, end))
 
     def forget(self, before: Mapping[int, int], now: int) -> None:
         """Let go of records that were read, once they are old."""

@@ -54,11 +54,15 @@ def describe(
     Raises:
         SourceError: No broker answers, or it refuses the login or a topic.
     """
-    return _describe(settings, topics, timeout)[0]
+    return _describe(open_admin(settings), topics, timeout)[0]
 
 
 def require(
-    settings: KafkaSettings, topics: Iterable[str], timeout: int = 10_000, unknown_for: float = 0.0
+    settings: KafkaSettings,
+    topics: Iterable[str],
+    timeout: int = 10_000,
+    unknown_for: float = 0.0,
+    client: Client[AdminClient] | None = None,
 ) -> dict[str, int]:
     """Return the partitions of each topic.
 
@@ -67,13 +71,15 @@ def require(
         topics: Their names.
         timeout: Milliseconds for each answer.
         unknown_for: Seconds after which a topic that stays unknown does not exist.
+        client: Asks; None: another one for this.
 
     Raises:
         SourceError: As in `describe`, and for topics that do not exist, with the nearest names.
     """
     topics, deadline = list(topics), time.monotonic() + unknown_for
+    client = client or open_admin(settings)
     while True:
-        found, known = _describe(settings, topics, timeout)
+        found, known = _describe(client, topics, timeout)
         missing = [topic for topic, info in found.items() if not info.exists]
         if not missing:
             return {topic: info.partitions for topic, info in found.items()}
@@ -88,6 +94,7 @@ def offsets(
     which: Literal["earliest", "latest"] | int,
     timeout: int = 10_000,
     committed: bool = True,
+    client: Client[AdminClient] | None = None,
 ) -> dict[str, dict[int, int]]:
     """Return an offset of every partition of `{topic: partitions}`.
 
@@ -99,6 +106,7 @@ def offsets(
         timeout: Milliseconds.
         committed: An end is where a reader of committed records ends for now: before the first open
             transaction.
+        client: Asks; None: another one for this.
 
     Raises:
         SourceError: No broker answers, or a topic does not exist or may not be read.
@@ -116,7 +124,7 @@ def offsets(
     found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
     if not wanted:
         return found
-    client = open_admin(settings)
+    client = client or open_admin(settings)
     level = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
     answers = client.api.list_offsets(wanted, isolation_level=level, request_timeout=PATIENT)
     for place, answer in answers.items():
@@ -239,9 +247,8 @@ def topic_settings(settings: KafkaSettings, topic: str, timeout: int = 10_000) -
 
 
 def _describe(
-    settings: KafkaSettings, topics: Iterable[str], timeout: int
+    client: Client[AdminClient], topics: Iterable[str], timeout: int
 ) -> tuple[dict[str, TopicInfo], list[str]]:
-    client = open_admin(settings)
     cluster = _cluster(client, timeout)
     found: dict[str, TopicInfo] = {}
     for topic in topics:

@@ -12,6 +12,7 @@ from kaflow_engine.connectors.journal.receivers import Inlet
 from kaflow_engine.connectors.journal.sessions import Line, in_threads
 from kaflow_engine.connectors.mqtt.client import Connection, MqttAway, connected, driver
 from kaflow_engine.flow.sources import MqttParams
+from kaflow_engine.state.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage
@@ -49,7 +50,7 @@ def take(line: Line) -> None:
     Raises:
         MqttAway: It broke, or could not be opened.
         MqttUnfit: The broker does not let us in, or subscribe.
-        StateError: Messages could not be written down.
+        StateError: Messages could not be written down, or what is subscribed to.
     """
     params: MqttParams = line.inlet.params
     if not line.await_room():
@@ -88,9 +89,7 @@ def _subscribe(connection: Connection, params: MqttParams, noted: Path) -> None:
         if left := [topic for topic in had if topic not in params.topics]:
             connection.unsubscribe(left)
     connection.subscribe(params.topics)
-    written = noted.with_suffix(".new")
-    written.write_text(json.dumps(params.topics))
-    written.replace(noted)
+    LocalStore(noted.parent).put(noted.name, json.dumps(params.topics).encode())
 
 
 def _noted(file: Path) -> list[str]:

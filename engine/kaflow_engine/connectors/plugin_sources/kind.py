@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kaflow_engine.connectors.plugin_sources.plugin_errors import plugin_errors
 from kaflow_engine.connectors.plugins import source_plugin
 from kaflow_engine.connectors.sources.contract import NamedSource, SourcePlace
 from kaflow_engine.connectors.sources.plugin_contract import Given
-from kaflow_engine.errors import KaflowError, SourceUnfit
 from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams
 from kaflow_engine.formats.contract import Format
 from kaflow_engine.model.columns import Column
@@ -15,11 +15,11 @@ from kaflow_engine.model.columns import Column
 if TYPE_CHECKING:
     from kaflow_engine.connectors.plugin_sources.replayed import PluginSource
 
-OWN = "plugin"
+PLUGIN_FOLDER = "plugin"
 """The folder of what a plugin keeps, in that of the journal."""
 
 
-class PluginKind:
+class PluginSourceKind:
     """Opens sources of plugins: of themselves, or of their journals."""
 
     def open(
@@ -29,7 +29,8 @@ class PluginKind:
         if isinstance(params, JournalledPluginParams):
             from kaflow_engine.connectors.journal.source import JournalSource
 
-            return JournalSource(name=place.name, folder=place.journal, finite=params.bounded)
+            ends_as = params.type if params.bounded else None
+            return JournalSource(name=place.name, folder=place.journal, ends_as=ends_as)
         return _replayed(params, place)
 
     def check(
@@ -60,20 +61,14 @@ def opened(
 
     Raises:
         ModelError: The plugin is not there.
-        SourceUnfit: It fails.
+        SourceAway: It may heal.
+        SourceUnfit: Someone must act.
     """
     kind = source_plugin(params.type)
-    try:
+    with plugin_errors(f"plugin '{params.type}'", f"cannot open source '{name}'"):
         options = kind.options.model_validate(dict(params.options))
-        given = Given(name=name, options=options, settings=settings, folder=folder / OWN)
-        return kind.open(given)
-    except KaflowError:
-        raise
-    except Exception as error:
-        raise SourceUnfit(
-            f"plugin '{params.type}' cannot open source '{name}': {type(error).__name__}: {error}",
-            hint="correct the plugin, or the 'options' that it gets",
-        ) from error
+        own = folder / PLUGIN_FOLDER
+        return kind.open(Given(name=name, options=options, settings=settings, folder=own))
 
 
 def _replayed(params: PluginParams, place: SourcePlace) -> "PluginSource":

@@ -10,9 +10,9 @@ from kaflow_engine.connectors.journal.journal import Message
 from kaflow_engine.connectors.journal.receivers import Inlet
 from kaflow_engine.connectors.journal.sessions import Line, in_threads
 from kaflow_engine.connectors.plugin_sources.kind import opened
+from kaflow_engine.connectors.plugin_sources.plugin_errors import plugin_errors
 from kaflow_engine.connectors.plugin_sources.values import value_of
 from kaflow_engine.connectors.sources.plugin_contract import JournalledSource, Piece
-from kaflow_engine.errors import KaflowError, SourceAway, SourceUnfit
 
 AGAIN_S = 1.0
 """Before a source is read again that has returned."""
@@ -56,22 +56,13 @@ def take(line: Line, called: str, kind: str, opening: Open) -> None:
     mark_ended(journal.folder, None)  # it was of another kind
     if not line.await_room():
         return
-    try:
+    with plugin_errors(called):
         source = opening(line.inlet)
         with closing(cast(Any, source.read(position(journal.note, kind)))) as pieces:
             for piece in pieces:
                 _write(line, piece, called, kind)
                 if not line.await_room():
                     return
-    except KaflowError:
-        raise
-    except (ConnectionError, TimeoutError) as error:
-        raise SourceAway(f"{called}: {type(error).__name__}: {error}") from error
-    except Exception as error:
-        raise SourceUnfit(
-            f"{called} failed: {type(error).__name__}: {error}",
-            hint="correct the plugin, or the 'options' that it gets",
-        ) from error
     if line.inlet.params.bounded:
         mark_ended(journal.folder, kind)
     else:

@@ -6,12 +6,12 @@ from itertools import islice
 
 import pyarrow as pa
 
+from kaflow_engine.connectors.plugin_sources.plugin_errors import plugin_errors
 from kaflow_engine.connectors.plugin_sources.values import value_of
 from kaflow_engine.connectors.sources.contract import StartPolicy
 from kaflow_engine.connectors.sources.plugin_contract import ReplayedSource, TimedRow
-from kaflow_engine.connectors.sources.records import record_batch
+from kaflow_engine.connectors.sources.records import record_batch, table_of
 from kaflow_engine.errors import SourceError, SourceUnfit
-from kaflow_engine.flow.records import RECORDS
 
 _CHUNK = 16_384
 """Records of one Arrow batch."""
@@ -32,15 +32,17 @@ class PluginRead:
         """Yield the records.
 
         Raises:
-            SourceError: They cannot be read, or are not as many as offsets.
+            SourceAway: They cannot be read now.
+            SourceUnfit: They cannot be read, or are not as many as offsets.
         """
         at = self.start
-        rows = iter(self.source.rows(self.partition, self.start, self.end))
-        while some := list(islice(rows, min(_CHUNK, self.end - at + 1))):
-            if at + len(some) > self.end:
-                raise self._wrong("more rows than")
-            yield self._records(at, some)
-            at += len(some)
+        with plugin_errors(f"plugin '{self.kind}'"):
+            rows = iter(self.source.rows(self.partition, self.start, self.end))
+            while some := list(islice(rows, min(_CHUNK, self.end - at + 1))):
+                if at + len(some) > self.end:
+                    raise self._wrong("more rows than")
+                yield self._records(at, some)
+                at += len(some)
         if at < self.end:
             raise self._wrong(f"{at - self.start} rows instead of")
 
@@ -75,7 +77,7 @@ class PluginSource:
 
     def partitions(self) -> Sequence[int]:
         """Return the partitions there are."""
-        found = sorted(self.source.ends())
+        found = sorted(self.latest())
         if found != list(range(len(found))) or not found:
             raise SourceUnfit(
                 f"plugin '{self.kind}' of source '{self.name}' has partitions {found}",
@@ -85,14 +87,16 @@ class PluginSource:
 
     def latest(self) -> Mapping[int, int]:
         """Return the end of each partition."""
-        return dict(self.source.ends())
+        with plugin_errors(f"plugin '{self.kind}'"):
+            return dict(self.source.ends())
 
     def start(self, policy: StartPolicy) -> Mapping[int, int]:
         """Return where rows begin, end, or are as late as a time."""
         ends = self.latest()
         if policy == "latest":
             return ends
-        starts = self.source.starts(None if policy == "earliest" else policy)
+        with plugin_errors(f"plugin '{self.kind}'"):
+            starts = dict(self.source.starts(None if policy == "earliest" else policy))
         return {partition: min(starts.get(partition, 0), end) for partition, end in ends.items()}
 
     def reads(self, start: Mapping[int, int], end: Mapping[int, int]) -> Sequence[PluginRead]:
@@ -121,5 +125,4 @@ class PluginSource:
 
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the records of ranges."""
-        batches = [batch for read in self.reads(start, end) for batch in read()]
-        return pa.Table.from_batches(batches, schema=RECORDS)
+        return table_of(self.reads(start, end))

@@ -19,7 +19,8 @@ class PySparkKind:
         """Open a journal."""
         from kaflow_engine.connectors.journal.source import JournalSource
 
-        return JournalSource(name=place.name, folder=place.journal, finite=params.bounded)
+        ends_as = kind_of(params) if params.bounded else None
+        return JournalSource(name=place.name, folder=place.journal, ends_as=ends_as)
 
     def check(self, params: PySparkParams, connection: Mapping[str, str]) -> None:
         """Do nothing: a reader looks at what it needs."""
@@ -31,3 +32,8 @@ class PySparkKind:
         from kaflow_engine.connectors.pyspark.reader import Reading
 
         return Reading(params, connection).columns
+
+
+def kind_of(params: PySparkParams) -> str:
+    """Return whose offsets and rows those of a journal are."""
+    return f"{params.type}:{params.format}"

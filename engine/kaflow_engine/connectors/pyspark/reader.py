@@ -14,15 +14,13 @@ from pyspark.sql.types import StructType
 from pyspark.sql.worker import plan_data_source_read
 
 from kaflow_engine.connectors.pyspark.classes import data_source
+from kaflow_engine.connectors.pyspark.spool import MOST_ROWS
 from kaflow_engine.connectors.pyspark.types import columns_of, schema_of, spark_schema
 from kaflow_engine.connectors.sources.records import json_values
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.plugins import PySparkParams
 from kaflow_engine.model.columns import Column
-
-MOST_ROWS = 10_000
-"""Rows that are written down together."""
 
 Offset = Any
 """Data for JSON, which the data source orders."""

@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.journal.receivers import Inlet
 from kaflow_engine.connectors.journal.sessions import Line, in_threads
-from kaflow_engine.connectors.plugin_sources.kind import OWN
+from kaflow_engine.connectors.plugin_sources.kind import PLUGIN_FOLDER
 from kaflow_engine.connectors.plugin_sources.receiving import take
-from kaflow_engine.connectors.pyspark.reader import MOST_ROWS, Offset, Range, Reading, Stream
-from kaflow_engine.connectors.pyspark.spool import Spool
+from kaflow_engine.connectors.pyspark.first_offset import FirstOffset
+from kaflow_engine.connectors.pyspark.kind import kind_of
+from kaflow_engine.connectors.pyspark.reader import Offset, Range, Reading, Stream
+from kaflow_engine.connectors.pyspark.spool import MOST_ROWS, Spool
 from kaflow_engine.connectors.sources.plugin_contract import Piece
 from kaflow_engine.errors import KaflowError, SourceAway
 
@@ -39,20 +41,25 @@ def take_rows(line: Line) -> None:
         StateError: Rows could not be written down.
     """
     params = line.inlet.params
-    take(line, f"data source '{params.format}'", f"pyspark:{params.format}", _opened)
+    take(line, f"data source '{params.format}'", kind_of(params), _opened)
 
 
 def _opened(inlet: Inlet) -> "PySparkSource":
-    spool = Spool(inlet.journal.folder / OWN)
-    return PySparkSource(Reading(inlet.params, inlet.settings), spool)
+    folder = inlet.journal.folder / PLUGIN_FOLDER
+    return PySparkSource(
+        reading=Reading(inlet.params, inlet.settings),
+        spool=Spool(folder),
+        first=FirstOffset(folder, kind_of(inlet.params)),
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PySparkSource:
     """Pieces of what a data source gives, each with the offset behind it."""
 
     reading: Reading
     spool: Spool
+    first: FirstOffset
 
     def read(self, after: Any) -> Iterator[Piece]:
         """Yield pieces; a range that was begun is given to its end, as it was read.
@@ -78,15 +85,24 @@ class PySparkSource:
 
     def _live(self, stream: Stream, after: Any) -> Iterator[Piece]:
         try:
-            at = stream.initial() if after is None else after["offset"]
+            if after is None:
+                at = self.first.kept(stream.initial)
+            else:
+                self.first.drop()
+                at = after["offset"]
             while True:
                 found = stream.behind(at)
                 if found is None:
                     yield from self._waits()
                     continue
-                yield from self._pieces(found)
+                has_rows = False
+                for piece in self._pieces(found):
+                    has_rows = True
+                    yield piece
                 at = found.end
-                stream.commit(at)
+                if has_rows:  # else a restart goes on before it
+                    self.first.drop()
+                    stream.commit(at)
                 yield Piece()
         finally:
             stream.stop()

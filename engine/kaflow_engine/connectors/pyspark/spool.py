@@ -4,14 +4,17 @@ It is read once, into a file of its own; from there it goes into the journal, pi
 what follows a crash are the rows of this one reading.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 
+from kaflow_engine.connectors.journal.folder import whole_file
 from kaflow_engine.errors import SourceUnfit
+
+MOST_ROWS = 10_000
+"""Rows that are written down together."""
 
 _SCHEMA = pa.schema([("value", pa.binary())])
 
@@ -33,19 +36,10 @@ class Spool:
             OSError: It cannot be written.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        begun = self._path.with_suffix(".begun")
-        with begun.open("wb") as file:
-            with pa.ipc.new_stream(file, _SCHEMA) as stream:
-                for some in values:
-                    stream.write_table(pa.table([some.cast(pa.binary())], schema=_SCHEMA))
-            file.flush()
-            os.fsync(file.fileno())
-        begun.rename(self._path)
-        handle = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with whole_file(self._path) as file, pa.ipc.new_stream(file, _SCHEMA) as stream:
+            for some in values:
+                rows = pa.table([some.cast(pa.binary())], schema=_SCHEMA)
+                stream.write_table(rows, max_chunksize=MOST_ROWS)
 
     def behind(self, count: int) -> Iterator[list[bytes]]:
         """Yield the values of the range behind so many, some at a time.

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kaflow_engine.state.storage.store import Damaged, Store
 
-_PAGE = 256
+_ENTRIES_PER_FILE = 256
 """Entries after which another file begins."""
 
 
@@ -84,7 +84,7 @@ class Catalogue(Generic[E]):
         """
         if not entries:
             return
-        if not self._pages or len(self._last) >= _PAGE:
+        if not self._pages or len(self._last) >= _ENTRIES_PER_FILE:
             self._pages, self._last = self._pages + 1, []
         self._last = [*self._last, *entries]
         page = f"{self._folder}/{self._pages:08d}.json"

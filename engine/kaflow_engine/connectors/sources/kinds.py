@@ -19,7 +19,7 @@ SOURCES: dict[str, str] = {
     "pyspark": "kaflow_engine.connectors.pyspark.kind:PySparkKind",
 }
 """Name → module and class of a `SourceKind`."""
-PLUGIN = "kaflow_engine.connectors.plugin_sources.kind:PluginKind"
+PLUGIN = "kaflow_engine.connectors.plugin_sources.kind:PluginSourceKind"
 """Of all whose names have a dot."""
 
 

@@ -57,7 +57,11 @@ class Given:
 
 
 class ReplayedSource(Protocol):
-    """Rows in partitions, each at its offset for ever; it travels to tasks by pickle."""
+    """Rows in partitions, each at its offset for ever; it travels to tasks by pickle.
+
+    Connections that break and time-outs of Python count as `SourceAway`, whatever else is raised as
+    `SourceUnfit`.
+    """
 
     def ends(self) -> Mapping[int, int]:
         """Return the offset of the next row to come, of each partition: 0, 1, …

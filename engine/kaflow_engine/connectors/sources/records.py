@@ -1,9 +1,10 @@
 """Records of sources that are no topics: they have no keys, and say where they come from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from kaflow_engine.connectors.sources.contract import RangeRead
 from kaflow_engine.duck.queries import query
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.formats.json.encode import json_object_sql
@@ -45,6 +46,12 @@ def record_batch(
         headers.take(pa.repeat(pa.scalar(0, pa.int64()), count)),
     ]
     return pa.record_batch(columns, schema=RECORDS)
+
+
+def table_of(reads: Iterable[RangeRead]) -> pa.Table:
+    """Return the records that tasks would read, as one table."""
+    batches = [batch for read in reads for batch in read()]
+    return pa.Table.from_batches(batches, schema=RECORDS)
 
 
 def json_values(rows: pa.Table, columns: Sequence[tuple[Column, str]]) -> pa.Array:

@@ -1,5 +1,6 @@
 """Connects to websockets, and writes down what their servers send."""
 
+import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -14,7 +15,7 @@ from kaflow_engine.connectors.journal.receivers import Inlet
 from kaflow_engine.connectors.journal.sessions import Line, in_threads
 from kaflow_engine.connectors.websocket.errors import WebsocketAway, closed, not_open
 from kaflow_engine.connectors.websocket.sockets import opened
-from kaflow_engine.flow.sources import ValueParams, WebsocketParams
+from kaflow_engine.flow.sources import WebsocketParams, with_secrets
 
 _LOOK_S = 0.2
 """How long to wait for a message before looking whether it all ends."""
@@ -83,6 +84,9 @@ class _Messages:
     ping: float
     """Seconds."""
     _heard: float = field(default_factory=time.monotonic)
+    _pong: threading.Event | None = None
+    """Set once the server has answered; None: it is not asked."""
+    _asked: float = 0.0
 
     def gathered(self, wait: float = _LOOK_S) -> list[Message]:
         """Return those that have come, or soon come: one sync of the disk serves many.
@@ -103,24 +107,33 @@ class _Messages:
             if not found:
                 raise
         if found:
-            self._heard = time.monotonic()
+            self._hear()
         return found
 
     def silence_checked(self) -> bool:
-        """Ask, after a long silence, whether the server is there; return whether it is.
+        """Ask, after a long silence, whether the server is there; return whether it has answered.
 
         It is asked here and not by the library, which would take a server for lost that waits for
-        us: what we do not read, its answer to a ping included, we do not see.
+        us: what we do not read, its answer to a ping included, we do not see. So we read on until
+        the answer is there.
 
         Raises:
             WebsocketAway: It did not answer.
         """
-        if time.monotonic() - self._heard < self.ping:
+        now = time.monotonic()
+        if self._pong is None:
+            if now - self._heard >= self.ping:
+                self._pong, self._asked = self.connection.ping(), now
             return False
-        if not self.connection.ping().wait(self.ping):
+        if self._pong.is_set():
+            self._hear()
+            return True
+        if now - self._asked >= self.ping:
             raise WebsocketAway(f"websocket {self.url} is silent, and answers no ping")
-        self._heard = time.monotonic()
-        return True
+        return False
+
+    def _hear(self) -> None:
+        self._heard, self._pong = time.monotonic(), None
 
 
 @contextmanager
@@ -129,7 +142,7 @@ def _connected(inlet: Inlet, params: WebsocketParams) -> Generator[ClientConnect
         connection = connect(
             _with_parameters(params, inlet.secrets),
             sock=opened(params.url, _OPEN_S),
-            additional_headers=_told(params.headers, inlet.secrets),
+            additional_headers=with_secrets(params.headers, inlet.secrets),
             open_timeout=_OPEN_S,
             close_timeout=_CLOSE_S,
             ping_interval=None,
@@ -145,9 +158,5 @@ def _connected(inlet: Inlet, params: WebsocketParams) -> Generator[ClientConnect
 def _with_parameters(params: WebsocketParams, secrets: Mapping[str, str]) -> str:
     if not params.parameters:
         return params.url
-    asked = urlencode(_told(params.parameters, secrets))
+    asked = urlencode(with_secrets(params.parameters, secrets))
     return f"{params.url}{'&' if '?' in params.url else '?'}{asked}"
-
-
-def _told(values: Sequence[ValueParams], secrets: Mapping[str, str]) -> dict[str, str]:
-    return {value.name: value.with_secret(secrets) for value in values}

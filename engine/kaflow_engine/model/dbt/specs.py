@@ -1,7 +1,6 @@
 """What a property file says, as frozen data: sources, and what there is to know about models."""
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -20,7 +19,7 @@ from kaflow_engine.model.sources.live_specs import (
 from kaflow_engine.model.sources.plugin_specs import PluginSourceSpec, PySparkSourceSpec
 from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorSourceSpec
 from kaflow_engine.model.sources.topic_specs import TopicSpec
-from kaflow_engine.model.spec import CHOICE, Spec
+from kaflow_engine.model.spec import CHOICE, Spec, type_of
 
 
 class PropertyColumn(ColumnSpec):
@@ -93,10 +92,7 @@ _TOPIC = f"{CHOICE}topic"
 
 def _choice(value: object) -> str:
     """Return the tag of what stands behind a table; an unknown `type` is reported with its key."""
-    kind: object = getattr(value, "type", None)
-    if isinstance(value, dict):
-        kind = cast(Mapping[str, object], value).get("type")
-    return source_tag(kind) or _TOPIC
+    return source_tag(type_of(value)) or _TOPIC
 
 
 class TableSpec(Spec):

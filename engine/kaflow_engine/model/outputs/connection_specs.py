@@ -10,7 +10,13 @@ from urllib.parse import unquote, urlsplit
 from pydantic import AfterValidator, Field
 
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.names import Filled, is_address, refuse
+from kaflow_engine.model.names import (
+    Filled,
+    is_address,
+    refuse,
+    require_header,
+    require_http,
+)
 from kaflow_engine.model.spec import Spec
 
 
@@ -27,12 +33,6 @@ def _server(text: str) -> str:
     return text
 
 
-def _address(text: str) -> str:
-    if not is_address(text):
-        raise refuse("is not a URL", "write it as https://host/path")
-    return text
-
-
 def _catalog(text: str) -> str:
     if not re.match(r"[a-z][a-z0-9+]*://", text):
         hint = "write sqlite:////folder/catalog.db, postgresql+psycopg://… or https://host:8181"
@@ -40,16 +40,13 @@ def _catalog(text: str) -> str:
     return text
 
 
+_OF_EACH_REQUEST = ("content-type", "content-length", "host", "idempotency-key")
+
+
 def http_headers(given: dict[str, str]) -> dict[str, str]:
     """Refuse headers that no request can have, or that each request has of its own."""
     for name, value in given.items():
-        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
-            raise refuse(f"cannot have a header called '{name}'", "write a name such as X-Tenant")
-        if not re.fullmatch(r"[\t\x20-\x7e]*", value):
-            hint = "write letters, digits and signs of ASCII on one line"
-            raise refuse(f"has a value of '{name}' that no header can have", hint)
-        if name.lower() in ("content-type", "content-length", "host", "idempotency-key"):
-            raise refuse(f"cannot set '{name}'", "remove it: each request has its own")
+        require_header(name, value, lambda each: each in _OF_EACH_REQUEST)
     return given
 
 
@@ -130,7 +127,7 @@ class IcebergConnection(ConnectionSpec):
 class WebhookConnection(ConnectionSpec):
     """An address that takes rows, and how its server knows who sends."""
 
-    url: Annotated[Filled, AfterValidator(_address)] = Field(repr=False)
+    url: Annotated[Filled, AfterValidator(require_http)] = Field(repr=False)
     """Whoever knows it may write there, so that it is shown as a secret is."""
     headers: Annotated[dict[str, str], AfterValidator(http_headers)] = Field(default={}, repr=False)
     """Of each request, such as `Authorization`."""

@@ -1,7 +1,7 @@
 """Outputs whose kind of sink a file names by `type`: the settings of each kind."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
@@ -26,7 +26,7 @@ from kaflow_engine.model.outputs.sink_names import (
     plugin_name,
     plugin_options,
 )
-from kaflow_engine.model.spec import CHOICE
+from kaflow_engine.model.spec import CHOICE, type_of
 
 _OTHER = f"{CHOICE}topic or table"
 _PLUGIN = f"{CHOICE}plugin"
@@ -197,9 +197,7 @@ def has_settings(kind: str) -> bool:
 
 def _choice(value: object) -> str:
     """Return the tag of what an output is; an unknown `type` is reported with its key."""
-    kind: object = getattr(value, "type", None)
-    if isinstance(value, dict):
-        kind = cast(Mapping[str, object], value).get("type")
+    kind = type_of(value)
     if not isinstance(kind, str) or not has_settings(kind):
         return _OTHER
     return _PLUGIN if "." in kind else f"{CHOICE}{kind}"

@@ -6,7 +6,7 @@ from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import dotted, place
 from kaflow_engine.model.files.tree import Entries, Items, Scalar, brief, text_at
 from kaflow_engine.model.pipelines.output_rules import outputs_of
-from kaflow_engine.model.pipelines.table_rules import is_table
+from kaflow_engine.model.pipelines.table_rules import is_table, is_true
 from kaflow_engine.model.query_settings import OF_QUERIES
 from kaflow_engine.model.spec import Path
 
@@ -31,8 +31,7 @@ def keys_of_smart_emission(tree: Entries) -> Iterator[ModelError]:
 def late_updates_of_windows(tree: Entries) -> Iterator[ModelError]:
     """`late_updates` says more of rows that are final."""
     for path, said in _emissions(tree):
-        late = text_at(said, "late_updates") or ""
-        if late.lower() == "true" and text_at(said, "type") != "final":
+        if is_true(said, "late_updates") and text_at(said, "type") != "final":
             yield ModelError(
                 "emission.late_updates is only for final emission",
                 place(tree, (*path, "late_updates")),

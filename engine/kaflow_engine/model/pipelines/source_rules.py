@@ -7,7 +7,13 @@ from kaflow_engine.model.files.mistakes import place
 from kaflow_engine.model.files.tree import Entries, brief, text_at
 from kaflow_engine.model.names import TOPIC_NAMES, is_topic_name
 from kaflow_engine.model.pipelines.output_rules import outputs_of
-from kaflow_engine.model.pipelines.table_rules import is_said, is_table
+from kaflow_engine.model.pipelines.table_rules import is_said, is_table, is_true
+from kaflow_engine.model.sources.live_specs import (
+    HttpSourceSpec,
+    MqttSourceSpec,
+    WebhookSourceSpec,
+    WebsocketSourceSpec,
+)
 from kaflow_engine.model.spec import Path
 
 _STORES = ("s3://", "s3a://")
@@ -15,10 +21,10 @@ _OF_ATTACHED = {
     *("type", "connection", "table_name", "where", "columns", "attached", "refresh", "description"),
 }
 _FIRST = {
-    "webhook": "request",
-    "websocket": "message",
-    "http": "answer",
-    "mqtt": "message",
+    "webhook": WebhookSourceSpec.unit,
+    "websocket": WebsocketSourceSpec.unit,
+    "http": HttpSourceSpec.unit,
+    "mqtt": MqttSourceSpec.unit,
 }
 """What records of live sources come in."""
 _OF_DISTRIBUTIONS = {
@@ -157,7 +163,7 @@ def settings_of_attached(tree: Entries) -> Iterator[ModelError]:
     for name, path, said in sources_of(tree):
         if text_at(said, "type") != "postgres":
             continue
-        called, attached = brief(name), text_at(said, "attached") == "true"
+        called, attached = brief(name), is_true(said, "attached")
         if not attached and is_said(said, "refresh"):
             yield ModelError(
                 f"'refresh' of '{called}' has no effect: the table is read, and not looked up",

@@ -38,7 +38,12 @@ def inputs_of(tree: Entries) -> Iterator[tuple[Path, Entries]]:
 
 def is_table(topic: Node | None) -> bool:
     """Tell whether a topic is read as a table."""
-    return isinstance(topic, Entries) and (_text(topic, "table") or "").lower() in _TRUE
+    return isinstance(topic, Entries) and is_true(topic, "table")
+
+
+def is_true(said: Entries, key: str) -> bool:
+    """Tell whether a key is said to be true, in any of the words that specifications take."""
+    return (_text(said, key) or "").lower() in _TRUE
 
 
 def _beside_table(tree: Entries, path: Path, topic: Entries) -> Iterator[ModelError]:

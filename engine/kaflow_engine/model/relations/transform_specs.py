@@ -1,17 +1,16 @@
 """Relations that are transforms: each kind, which `type` names, has settings of its own."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from kaflow_engine.masking import is_secret
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.names import Filled, is_address, refuse
+from kaflow_engine.model.names import Filled, has_login, refuse, require_http
 from kaflow_engine.model.outputs.connection_specs import http_headers
 from kaflow_engine.model.relations.relation_specs import RelationSpec
-from kaflow_engine.model.spec import CHOICE, Spec
+from kaflow_engine.model.spec import CHOICE, Spec, type_of
 
 TRANSFORM_TYPES = ("handler", "script")
 _QUERY = f"{CHOICE}query"
@@ -73,9 +72,7 @@ class ScriptSpec(TransformSpec):
 
 
 def _service(text: str) -> str:
-    if not is_address(text):
-        raise refuse("is not a URL", "write it as http://host:8087/path")
-    if "@" in urlsplit(text).netloc:
+    if has_login(require_http(text, example="http://host:8087/path")):
         raise refuse("has a password in it", "write secret_headers: {Authorization: <secret>}")
     if "#" in text:
         raise refuse("names a part of a page", "remove '#' and what follows it")
@@ -125,9 +122,7 @@ class HandlerSpec(TransformSpec):
 
 def _choice(value: object) -> str:
     """Return the tag of what a relation is; an unknown `type` is reported with its key."""
-    kind: object = getattr(value, "type", None)
-    if isinstance(value, dict):
-        kind = cast(Mapping[str, object], value).get("type")
+    kind = type_of(value)
     return f"{CHOICE}{kind}" if kind in TRANSFORM_TYPES else _QUERY
 
 

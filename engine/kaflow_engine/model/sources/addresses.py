@@ -7,10 +7,17 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator
 
-from kaflow_engine.model.names import Filled, is_address, refuse
+from kaflow_engine.model.names import (
+    Filled,
+    has_login,
+    is_address,
+    is_header,
+    refuse,
+    require_header,
+    require_http,
+)
 from kaflow_engine.model.spec import Path, Spec
 
-_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _OF_EACH_REQUEST = ("connection", "content-length", "content-type", "host", "upgrade")
 _LOGIN = "write the login as headers: {Authorization: {secret: <name>}}"
 
@@ -60,25 +67,23 @@ def _of_url(text: str) -> str:
 
 
 def _header(text: str) -> str:
-    if not re.fullmatch(_TOKEN, text):
+    if not is_header(text):
         raise refuse("is not the name of a header", "write a name such as X-Signature")
     return text
 
 
+def _is_of_each_request(name: str) -> bool:
+    return name in _OF_EACH_REQUEST or name.startswith("sec-websocket-")
+
+
 def _headers(given: Mapping[str, ValueSpec]) -> Mapping[str, ValueSpec]:
     for name, value in given.items():
-        if not re.fullmatch(_TOKEN, name):
-            raise refuse(f"cannot have a header called '{name}'", "write a name such as X-Tenant")
-        if name.lower() in _OF_EACH_REQUEST or name.lower().startswith("sec-websocket-"):
-            raise refuse(f"cannot set '{name}'", "remove it: each request has its own")
-        if not re.fullmatch(r"[\t\x20-\x7e]*", value.prefix):
-            hint = "write letters, digits and signs of ASCII on one line"
-            raise refuse(f"has a value of '{name}' that no header can have", hint)
+        require_header(name, value.prefix, _is_of_each_request)
     return given
 
 
 def _without_login(text: str) -> str:
-    if "@" in urlsplit(text).netloc:
+    if has_login(text):
         raise refuse("must not hold a login", _LOGIN)
     if "#" in text:
         raise refuse("must not hold a '#'", "remove it and what follows: it is never sent")
@@ -93,9 +98,7 @@ def _websocket(text: str) -> str:
 
 
 def _http(text: str) -> str:
-    if not is_address(text):
-        raise refuse("is not a URL", "write it as https://host/path")
-    return _without_login(text)
+    return _without_login(require_http(text))
 
 
 def _broker(text: str) -> str:

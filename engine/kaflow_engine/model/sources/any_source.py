@@ -1,7 +1,6 @@
 """What each of `sources` may be: one kind of source, named by its `type`."""
 
-from collections.abc import Mapping
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import Discriminator, Tag
 
@@ -19,7 +18,7 @@ from kaflow_engine.model.sources.plugin_specs import (
     PySparkSourceSpec,
 )
 from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorSourceSpec
-from kaflow_engine.model.spec import CHOICE
+from kaflow_engine.model.spec import CHOICE, type_of
 
 SOURCE_TYPES = (
     *("clickhouse", "files", "generator", "http", "hybrid"),
@@ -45,10 +44,7 @@ def source_tag(kind: object) -> str | None:
 
 def _choice(value: object) -> str:
     """Return the tag of what a source is; an unknown `type` is reported with its key."""
-    kind: object = getattr(value, "type", None)
-    if isinstance(value, dict):
-        kind = cast(Mapping[str, object], value).get("type")
-    return source_tag(kind) or _FIRST
+    return source_tag(type_of(value)) or _FIRST
 
 
 AnySource = Annotated[

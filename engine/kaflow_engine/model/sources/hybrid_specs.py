@@ -1,7 +1,7 @@
 """A source in phases: tables and files that end, and then a topic of Kafka from where they do."""
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, cast
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, Discriminator, Tag
 
@@ -9,7 +9,7 @@ from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Filled, Topic, refuse
 from kaflow_engine.model.sources.database_specs import ClickHouseTableSpec, PostgresTableSpec
 from kaflow_engine.model.sources.source_spec import SourceSpec
-from kaflow_engine.model.spec import CHOICE, Spec
+from kaflow_engine.model.spec import CHOICE, Path, Spec, type_of
 
 PHASES = ("clickhouse", "files", "postgres")
 
@@ -44,9 +44,7 @@ class ClickHousePhaseSpec(ClickHouseTableSpec):
 
 
 def _phase(value: object) -> str:
-    kind: object = getattr(value, "type", None)
-    if isinstance(value, dict):
-        kind = cast(Mapping[str, object], value).get("type")
+    kind = type_of(value)
     return f"{CHOICE}{kind}" if kind in PHASES else f"{CHOICE}clickhouse"
 
 
@@ -124,3 +122,14 @@ class HybridSourceSpec(SourceSpec):
             columns = self.handover.columns
             return f"behind {columns.offset} by {columns.partition} of the last phase"
         return "a time" if self.handover.time is not None else "given offsets"
+
+
+def with_phases(
+    sources: Mapping[str, SourceSpec],
+) -> Iterator[tuple[Path, SourceSpec | AnyPhase]]:
+    """Yield sources, and behind each the phases it has, with where a pipeline's file says so."""
+    for name, said in sources.items():
+        yield ("sources", name), said
+        if isinstance(said, HybridSourceSpec):
+            for number, phase in enumerate(said.phases):
+                yield ("sources", name, "phases", number), phase

@@ -1,7 +1,7 @@
 """Sources that cannot be read twice: what they give is written down when it comes."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -31,8 +31,15 @@ Wait = Annotated[Duration, Field(gt=0)]
 class LiveSourceSpec(SourceSpec):
     """A source whose records are written to a journal, and read from there."""
 
+    unit: ClassVar[str]
+    """What its records come in."""
     max_backlog: int = Field(default=1_000_000, gt=0)
     """Records that may wait for the pipeline; beyond it, no more are taken."""
+
+    @property
+    def record_time(self) -> str:
+        """The clock of who writes them down."""
+        return f"time when the {self.unit} was written down"
 
     @property
     def guarantee(self) -> str:
@@ -53,6 +60,7 @@ class SignatureSpec(Spec):
 class WebhookSourceSpec(LiveSourceSpec):
     """Requests that others send: each is a record, and is answered when it is written down."""
 
+    unit: ClassVar[str] = "request"
     type: Literal["webhook"]
     listen: Listen
     """Host and port."""
@@ -71,11 +79,6 @@ class WebhookSourceSpec(LiveSourceSpec):
         return f"{signed}requests to the webhook http://{self.listen}{self.path}"
 
     @property
-    def record_time(self) -> str:
-        """The clock of the receiver."""
-        return "time when the request was written down"
-
-    @property
     def guarantee(self) -> str:
         """What the answer means."""
         return "exactly once what was answered with 200; it is written down before"
@@ -90,6 +93,7 @@ class WebhookSourceSpec(LiveSourceSpec):
 class WebsocketSourceSpec(LiveSourceSpec):
     """Messages that a server sends over a websocket: each is a record."""
 
+    unit: ClassVar[str] = "message"
     type: Literal["websocket"]
     url: WebsocketUrl
     """`wss://host/path`."""
@@ -108,11 +112,6 @@ class WebsocketSourceSpec(LiveSourceSpec):
     def about(self) -> str:
         """Who sends."""
         return f"messages of the websocket {self.url}"
-
-    @property
-    def record_time(self) -> str:
-        """The clock of the receiver."""
-        return "time when the message was written down"
 
     @property
     def guarantee(self) -> str:
@@ -146,6 +145,7 @@ class CursorSpec(Spec):
 class HttpSourceSpec(LiveSourceSpec):
     """Records in the answers of a URL that is asked again and again."""
 
+    unit: ClassVar[str] = "answer"
     type: Literal["http"]
     url: HttpUrl
     headers: Headers = Field(default={})
@@ -172,11 +172,6 @@ class HttpSourceSpec(LiveSourceSpec):
         return f"records of {self.url}, asked every {format_duration(self.interval)}{since}"
 
     @property
-    def record_time(self) -> str:
-        """The clock of who asks."""
-        return "time when the answer was written down"
-
-    @property
     def guarantee(self) -> str:
         """The cursor is written with the records that it is made of."""
         if self.cursor is not None:
@@ -193,6 +188,7 @@ class HttpSourceSpec(LiveSourceSpec):
 class MqttSourceSpec(LiveSourceSpec):
     """Messages of a broker of MQTT, acknowledged when they are written down."""
 
+    unit: ClassVar[str] = "message"
     type: Literal["mqtt"]
     broker: Broker
     """`mqtts://host:8883`, or without TLS `mqtt://host:1883`."""
@@ -210,11 +206,6 @@ class MqttSourceSpec(LiveSourceSpec):
     def about(self) -> str:
         """What is subscribed to."""
         return f"messages of {', '.join(self.topics)} at {self.broker}, with QoS 1"
-
-    @property
-    def record_time(self) -> str:
-        """The clock of who subscribes."""
-        return "time when the message was written down"
 
     @property
     def guarantee(self) -> str:

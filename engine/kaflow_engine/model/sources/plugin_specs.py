@@ -42,6 +42,7 @@ def format_name(text: str) -> str:
 class PluginSourceSpec(LiveSourceSpec):
     """A kind of source that an installed package offers."""
 
+    unit: ClassVar[str] = "row"
     mark: ClassVar[str] = "."
     type: Annotated[str, AfterValidator(plugin_name)]
     """`<namespace>.<name>`: an entry point of the group `kaflow.sources`."""
@@ -56,7 +57,7 @@ class PluginSourceSpec(LiveSourceSpec):
     @property
     def record_time(self) -> str:
         """What the plugin says, or when it was written down."""
-        return "time that the plugin gives, or when the row was written down"
+        return f"time that the plugin gives, or when the {self.unit} was written down"
 
     @property
     def guarantee(self) -> str:
@@ -67,6 +68,7 @@ class PluginSourceSpec(LiveSourceSpec):
 class PySparkSourceSpec(LiveSourceSpec):
     """A data source that is written for PySpark: a class of a package."""
 
+    unit: ClassVar[str] = "row"
     mark: ClassVar[str] = PYSPARK
     type: Annotated[str, AfterValidator(format_name)]
     """`pyspark:<format>`; an entry point or the configuration says which class that is."""
@@ -84,11 +86,6 @@ class PySparkSourceSpec(LiveSourceSpec):
             "read once" if self.read == "batch" else f"asked every {format_duration(self.interval)}"
         )
         return f"rows of {self.type}, {how}"
-
-    @property
-    def record_time(self) -> str:
-        """The clock of who reads it."""
-        return "time when the row was written down"
 
     @property
     def guarantee(self) -> str:

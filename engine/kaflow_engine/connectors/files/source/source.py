@@ -16,14 +16,13 @@ from kaflow_engine.connectors.files.source.contents import (
     values,
 )
 from kaflow_engine.connectors.files.source.listed import Listed
-from kaflow_engine.connectors.files.source.seen import Seen, Storage
+from kaflow_engine.connectors.files.source.seen import Seen, Storage, base_of
 from kaflow_engine.connectors.files.source.storage import storage_of
 from kaflow_engine.connectors.sources.catalogue import Catalogue
 from kaflow_engine.connectors.sources.contract import KEPT, SourcePlace, StartPolicy
-from kaflow_engine.connectors.sources.records import record_batch
+from kaflow_engine.connectors.sources.records import record_batch, table_of
 from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.flow.origins.files import FilesParams
-from kaflow_engine.flow.records import RECORDS
 
 _CHEAP_S = 0.05
 _SHARE = 10
@@ -84,24 +83,28 @@ class FilesSource:
     Args:
         params: Its settings.
         place: Where what is found is kept.
+        once: Whether it ends with what is there, as soon as no one may still write to any of it.
     """
 
-    finite = False
-    is_whole = False
-    """Whether the last look has found no file that someone may still write to."""
-
-    @property
-    def bounded(self) -> bool:
-        """Return False: more files may come."""
-        return False
-
-    def __init__(self, params: FilesParams, place: SourcePlace) -> None:
-        self._params, self._place = params, place
+    def __init__(self, params: FilesParams, place: SourcePlace, once: bool = False) -> None:
+        self._params, self._place, self._once = params, place, once
         self._storage = storage_of(params.path, place.connection)
         self._catalogue = Catalogue(place.store, f"{KEPT}/{place.name}", Listed, "file")
         self._young: dict[str, tuple[Seen, float]] = {}
         self._warned: set[str] = set()
         self._looked = self._cost = 0.0
+        self._all_listed = False
+        """Whether all files of the last look are in the catalogue."""
+
+    @property
+    def finite(self) -> bool:
+        """Whether it ends with what is there."""
+        return self._once
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it ends with what is there, and all of that was found."""
+        return self._once and self._all_listed
 
     def partitions(self) -> Sequence[int]:
         """Return the one there is."""
@@ -126,7 +129,9 @@ class FilesSource:
                     found.append(listed)
                     end = listed.end
         self._catalogue.add(found)
-        self.is_whole = all(seen.path in self._catalogue.by_name for seen in there)
+        self._all_listed = all(seen.path in self._catalogue.by_name for seen in there)
+        if self._once and not self._catalogue.entries and not there:
+            self._warn_of_none()
         return {0: end}
 
     def start(self, policy: StartPolicy) -> Mapping[int, int]:
@@ -181,8 +186,7 @@ class FilesSource:
 
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the records of a range."""
-        batches = [batch for read in self.reads(start, end) for batch in read()]
-        return pa.Table.from_batches(batches, schema=RECORDS)
+        return table_of(self.reads(start, end))
 
     def _is_whole(self, seen: Seen) -> bool:
         """Tell whether nothing has written to a file for long enough, by its own time or by ours:
@@ -226,6 +230,13 @@ class FilesSource:
                 LOGGER.warning("'%s' cannot be read, and is a dead letter: %s", seen.path, said)
             file = replace(file, unreadable=f"{seen.path} cannot be read: {said}")
         return file if self._storage.state_of(seen.path) == seen else None
+
+    def _warn_of_none(self) -> None:
+        path, folder = self._params.path, base_of(self._params.path)
+        if path not in self._warned:
+            self._warned.add(path)
+            what = "" if path == folder else f" is named by '{path}'"
+            LOGGER.warning("no file in '%s'%s: the phase ends without rows", folder, what)
 
     def _warn_of_change(self, known: Listed, seen: Seen) -> None:
         same = (known.size, known.changed) == (seen.size, seen.changed)
