@@ -54,7 +54,7 @@ EXTRAS: Mapping[str, Extra] = {
             name="script",
             distribution="quickjs-ng",
             purpose="relations of type script",
-            relations=("script javascript",),
+            relations=("script javascript", "script typescript"),
         ),
         Extra(
             name="typescript",

@@ -86,11 +86,13 @@ def run_pipelines(
             if spark is None
             else lambda: spark
         )
-        taking = {plan.pipeline: ExitStack() for plan in plans}
-        try:
+        with ExitStack() as resources:
+            if spark is None:
+                resources.callback(sessions.close)
+            taking = {plan.pipeline: resources.enter_context(ExitStack()) for plan in plans}
+            patience = config.retry_deadline / 1000
+            reached = partial(connection_of_source, config)
             for plan in plans:
-                patience = config.retry_deadline / 1000
-                reached = partial(connection_of_source, config)
                 receivers = receiving(plan, root, config.secrets, patience, reached)
                 taking[plan.pipeline].enter_context(receivers)
             warn_unless_protected(sessions.get(), config.spark.master)
@@ -107,11 +109,6 @@ def run_pipelines(
                 for plan in plans
             ]
             return _supervise(runs, held, taking, limits, config.drain_deadline / 1000)
-        finally:
-            for receivers in taking.values():
-                receivers.close()
-            if spark is None:
-                sessions.close()
 
 
 def spark_settings(config: Config) -> SparkConfig:
@@ -242,7 +239,10 @@ def _run(run: PipelineRun, outcomes: _Outcomes, leases: Leases, receivers: ExitS
         outcomes.errors.append(failure)
         if isinstance(failure, DrainIncomplete):
             return  # its batch may still run, so the process keeps the lease
-    receivers.close()  # whoever gets the lease next writes the journals
+    try:
+        receivers.close()  # whoever gets the lease next writes the journals
+    except Exception as error:
+        outcomes.errors.append(to_error(error, f"closing the sources of '{run.plan.name}'"))
     leases.release(run.plan.pipeline)
 
 

@@ -50,9 +50,6 @@ class FakeRun:
         self.goals.append(goal)
         self.go_on(replace(self.standing, offsets=goal))
 
-    def forget_read(self):
-        pass
-
     def go_on(self, standing):
         self.standing = standing
 
@@ -107,6 +104,7 @@ class Tables(FakeRun):
         self.counts = dict.fromkeys(ends, 1)
 
     def _ask(self, places):
+        self.asked.append(set(places))
         for name in set(places) & self.finite:
             self.found[name] = min(self.whole[name], self.standing.offsets[name][0] + 2)
         self.found |= {name: self.whole[name] for name in set(places) - self.finite}
@@ -140,6 +138,7 @@ def test_a_table_is_read_to_its_end_beside_what_has_none(monkeypatch, finite):
     assert PolledStream(run, run.counts, 0).follow(asked) == "caught up"
     assert run.goals[-1] == {"t": 5, "s": 3}
     assert closed == ([run] if len(finite) == 2 else [])
+    assert set().union(*run.asked) == set(finite)  # of the others it is known where to end
 
 
 def test_a_topic_behind_phases_is_read_to_the_end_that_it_has_then(monkeypatch):

@@ -8,7 +8,7 @@ from kaflow_engine.flow.graph import gathered_for
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
 from kaflow_engine.runtime.drive.ticker import Ticker, end_inputs
-from kaflow_engine.runtime.source.offsets import merged, reaches, unread, with_added_partitions
+from kaflow_engine.runtime.source.offsets import merged, unread, with_added_partitions
 from kaflow_engine.state.log.batch_log import Offsets
 
 _POLL_S = 0.5
@@ -45,22 +45,19 @@ class PolledStream:
             KaflowError: A batch failed; what was not committed is still open.
         """
         run = self._run
-        run.forget_read()
         self._asked, self._ending = asked, run.inputs.finite(self._counts)
-        goal = self._goal()
-        while (ending := self._ticker.ending(goal)) is None:
-            if goal is None or not reaches(run.standing.offsets, goal):
-                ends = self._ends() if goal is None else goal
-                if unread(run.standing.offsets, ends):
-                    if ending := run.read_to(ends):
-                        return ending
-                    self._ticker.batch_ended()
-                    run.limits.stop.wait(self._gather_s)
-                    goal = self._goal()
-                    continue
-            if not self._ticker.tick(goal):
-                run.limits.stop.wait(_POLL_S)
+        while True:
             goal = self._goal()
+            if ending := self._ticker.ending(goal):
+                break
+            ends = self._ends() if goal is None else goal
+            if unread(run.standing.offsets, ends):
+                if ending := run.read_to(ends):
+                    return ending
+                self._ticker.batch_ended()
+                run.limits.stop.wait(self._gather_s)
+            elif not self._ticker.tick(goal):
+                run.limits.stop.wait(_POLL_S)
         if ending == "caught up" and run.inputs.finite(self._counts) == self._counts.keys():
             end_inputs(run)
         return ending
@@ -91,8 +88,8 @@ class PolledStream:
                 self._counts = counts
                 grown = with_added_partitions(run.standing.offsets, counts)
                 run.go_on(replace(run.standing, offsets=grown))
-        ends = run.ends.ask({name: range(count) for name, count in self._counts.items()})
         if self._asked is None:
-            return ends
-        finite = run.inputs.finite(self._counts)
-        return {name: ends[name] if name in finite else self._asked[name] for name in ends}
+            return self._end_of(frozenset(self._counts))
+        ends = self._end_of(run.inputs.finite(self._counts))
+        left = run.inputs.finite(ends)  # a topic may have begun where phases were
+        return {n: ends[n] if n in left else self._asked[n] for n in self._counts}
