@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from kaflow_engine.connectors.plugins import forget_loaded
 from kaflow_engine.model.config import SparkConfig
+from kaflow_engine.plugins.installed import forget_loaded
 from kaflow_engine.testing.services.broker import Broker
 from kaflow_engine.testing.services.mosquitto import Mosquitto
 from kaflow_engine.testing.services.postgres import PostgresServer, server_programs

@@ -54,7 +54,7 @@ def run(package, *arguments, cwd=None):
 def test_it_keeps_the_laws(package):
     code, said = run(package, "pytest", "-q", "-p", "no:cacheprovider", "tests")
     assert code == 0, said
-    assert "32 passed" in said
+    assert "37 passed" in said
 
 
 def test_its_example_is_planned(package):
@@ -63,6 +63,7 @@ def test_its_example_is_planned(package):
     assert code == 0, said
     assert "exactly once: rows and the number of their batch are one transaction" in said
     assert "rows of the plugin acme.tally_feed" in said
+    assert "converted: acme.tally_converted, rate: 1.25" in said
 
 
 def test_rows_are_there_once(package, broker, tmp_path, unique):
@@ -87,7 +88,7 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
                 "options": {"file": str(tmp_path / "rows.db")},
             },
             {
-                "query": "SELECT n, half FROM numbers",
+                "query": "SELECT n, half, half_converted FROM converted",
                 "type": "acme.tally",
                 "name": "numbers",
                 "options": {"file": str(tmp_path / "numbers.db")},
@@ -110,6 +111,13 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
                 "options": {"file": str(tmp_path / "lines.txt")},
             },
         ],
+        "relations": {
+            "converted": {
+                "type": "acme.tally_converted",
+                "from": "numbers",
+                "options": {"column": "half", "rate": 4},
+            },
+        },
         "topics": {"plug.clicks": CLICKS},
         "sources": {
             "numbers": {"type": "frozen.numbers", "options": {"count": 5, "partitions": 2}},
@@ -141,7 +149,8 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
     assert batches[0] > 1
     with sqlite3.connect(tmp_path / "numbers.db") as file:
         numbers = sorted(row for (row,) in file.execute("SELECT row FROM rows"))
-    assert numbers == sorted(2 * [f'{{"n":{n},"half":{n / 2}}}' for n in range(5)])
+    converted = [f'{{"n":{n},"half":{n / 2},"half_converted":{n * 2.0}}}' for n in range(5)]
+    assert numbers == sorted(2 * converted)
     assert values(tmp_path / "letters.txt", "letter") == [*"abc-from-config"]
     assert values(tmp_path / "counted.txt", "n") == [1, 2]
     assert values(tmp_path / "lines.txt", "line") == ["one", "two"]

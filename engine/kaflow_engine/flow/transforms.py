@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kaflow_engine.flow.origins.databases import PostgresParams
+from kaflow_engine.flow.origins.plugins import OptionParams
 from kaflow_engine.model.columns import Column
 
 IN = "$in."
@@ -88,7 +89,24 @@ class HandlerParams:
         return self.url.partition("?")[0]
 
 
-TransformParams = ScriptParams | HandlerParams | LookupParams
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginTransformParams:
+    """A kind of transform that a package offers."""
+
+    type: Literal["plugin"] = "plugin"
+    plugin: str
+    """`<namespace>.<name>`."""
+    options: OptionParams
+    """What its author says to it, by name and in the order of the names."""
+
+    @property
+    def decides(self) -> str:
+        """What says which rows it makes: its code may change at any time."""
+        said = ", ".join(f"{name}={value!r}" for name, value in self.options)
+        return f"{self.type}: {self.plugin}({said})"
+
+
+TransformParams = ScriptParams | HandlerParams | LookupParams | PluginTransformParams
 """What is said of each kind of transform: a closed union, by `type`."""
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from kaflow_engine.connectors import plugins
 from kaflow_engine.connectors.plugin_sources.kind import opened
 from kaflow_engine.connectors.plugin_sources.replayed import PluginSource
 from kaflow_engine.connectors.sources.plugin_contract import Given, TimedRow
 from kaflow_engine.errors import SourceAway, SourceError, SourceUnfit
 from kaflow_engine.flow.origins.plugins import PluginParams
+from kaflow_engine.plugins import installed as offers
 
 HERE = "tests.engine.connectors.test_plugin_sources"
 HINT = "correct the plugin, or the 'options' that it gets"
@@ -104,12 +104,12 @@ def test_a_plugin_that_does_not_open(
     said: str,
     hint: str | None,
 ) -> None:
-    entry = EntryPoint(name="acme.rows", value=f"{HERE}:Failing", group=plugins.SOURCES)
-    monkeypatch.setattr(plugins, "installed", lambda group: {"acme.rows": entry})
+    entry = EntryPoint(name="acme.rows", value=f"{HERE}:Failing", group=offers.SOURCES)
+    monkeypatch.setattr(offers, "installed", lambda group: {"acme.rows": entry})
     monkeypatch.setattr(Failing, "error", error)
-    plugins.forget_loaded()
+    offers.forget_loaded()
     params = PluginParams(type="acme.rows", bounded=True, options=())
     with pytest.raises(SourceError) as caught:
         opened(params, "s", {}, tmp_path)
-    plugins.forget_loaded()
+    offers.forget_loaded()
     check(caught.value, kind, said, hint)

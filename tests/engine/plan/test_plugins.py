@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from kaflow_engine.connectors import plugins
 from kaflow_engine.connectors.blackhole.sink import Blackhole
 from kaflow_engine.connectors.contract import Capabilities
 from kaflow_engine.connectors.sinks import sink_kind
@@ -20,6 +19,7 @@ from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import explain
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.plugins import installed as offers
 from kaflow_engine.runtime.sink.opening import connections_of
 
 HERE = "tests.engine.plan.test_plugins"
@@ -55,7 +55,7 @@ class Refusing:
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     here = {
-        name: EntryPoint(name=name, value=value, group=plugins.SINKS)
+        name: EntryPoint(name=name, value=value, group=offers.SINKS)
         for name, value in {
             "acme.tally": f"{HERE}:Tally",
             "acme.gone": f"{HERE}:Gone",
@@ -63,10 +63,14 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             "acme.other": f"{HERE}:Blackhole",
         }.items()
     }
-    monkeypatch.setattr(plugins, "installed", lambda group: here if group == plugins.SINKS else {})
-    plugins.forget_loaded()
+    monkeypatch.setattr(
+        offers,
+        "installed",
+        lambda group: here if group == offers.SINKS else {},
+    )
+    offers.forget_loaded()
     yield
-    plugins.forget_loaded()
+    offers.forget_loaded()
 
 
 def plan(tmp_path: Path, output: str, select: str = "SELECT id FROM orders") -> Any:

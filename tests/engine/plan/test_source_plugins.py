@@ -11,7 +11,6 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from kaflow_engine.connectors import plugins
 from kaflow_engine.connectors.pyspark import classes
 from kaflow_engine.connectors.sources.plugin_contract import Given
 from kaflow_engine.errors import KaflowError
@@ -22,6 +21,7 @@ from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import explain
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
+from kaflow_engine.plugins import installed as offers
 from kaflow_engine.runtime.planning.columns import connection_of_source
 from kaflow_engine.runtime.planning.plan_codec import plan_of, plan_text
 from tests.conftest import FROZEN_PLUGIN
@@ -97,7 +97,7 @@ class Refusing:
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sources = {
-        name: EntryPoint(name=name, value=f"{HERE}:{value}", group=plugins.SOURCES)
+        name: EntryPoint(name=name, value=f"{HERE}:{value}", group=offers.SOURCES)
         for name, value in {
             "acme.orders": "Replayed",
             "acme.once": "Once",
@@ -110,17 +110,17 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             "acme.other": "Options",
         }.items()
     }
-    sinks = {"other.tally": EntryPoint(name="other.tally", value="x:y", group=plugins.SINKS)}
-    both = {plugins.SOURCES: sources, plugins.SINKS: sinks}
-    monkeypatch.setattr(plugins, "installed", lambda group: both[group])
+    sinks = {"other.tally": EntryPoint(name="other.tally", value="x:y", group=offers.SINKS)}
+    both = {offers.SOURCES: sources, offers.SINKS: sinks}
+    monkeypatch.setattr(offers, "installed", lambda group: both.get(group, {}))
     fake = EntryPoint(name="fake", value="a.package:Fake", group=classes.GROUP)
     monkeypatch.setattr(classes, "installed_formats", lambda: {"fake": fake})
     from kaflow_engine.plan.planner.inputs import source_plugins
 
     monkeypatch.setattr(source_plugins, "installed_formats", lambda: {"fake": fake})
-    plugins.forget_loaded()
+    offers.forget_loaded()
     yield
-    plugins.forget_loaded()
+    offers.forget_loaded()
 
 
 def written(folder: Path, source: str) -> Any:

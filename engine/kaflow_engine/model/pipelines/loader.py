@@ -40,6 +40,7 @@ SHAPE = Shape(
             ("output", "options"),
             ("outputs", EACH, "options"),
             ("sources", EACH, "options"),
+            ("relations", EACH, "options"),
         }
     ),
 )

@@ -9,6 +9,8 @@ from kaflow_engine.masking import is_secret
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Filled, has_login, refuse, require_http
 from kaflow_engine.model.outputs.connection_specs import http_headers
+from kaflow_engine.model.outputs.sink_names import plugin_name
+from kaflow_engine.model.plugin_options import Option
 from kaflow_engine.model.relations.relation_specs import RelationSpec
 from kaflow_engine.model.spec import CHOICE, Spec, type_of
 
@@ -120,19 +122,31 @@ class HandlerSpec(TransformSpec):
         return own | {("secret_headers", name): of for name, of in self.secret_headers.items()}
 
 
+class PluginTransformSpec(TransformSpec):
+    """A kind of transform that an installed package offers."""
+
+    type: Annotated[str, AfterValidator(plugin_name)]
+    """`<namespace>.<name>`: an entry point of the group `kaflow.transforms`."""
+    options: dict[str, Option] = Field(default={})
+    """What the plugin takes; it says itself what is right."""
+
+
 def _choice(value: object) -> str:
     """Return the tag of what a relation is; an unknown `type` is reported with its key."""
     kind = type_of(value)
+    if isinstance(kind, str) and "." in kind:
+        return f"{CHOICE}plugin"
     return f"{CHOICE}{kind}" if kind in TRANSFORM_TYPES else _QUERY
 
 
-AnyTransform = ScriptSpec | HandlerSpec
+AnyTransform = ScriptSpec | HandlerSpec | PluginTransformSpec
 """What a relation with a `type` may be."""
 
 AnyRelation = Annotated[
     Annotated[RelationSpec, Tag(_QUERY)]
     | Annotated[ScriptSpec, Tag("\0script")]
-    | Annotated[HandlerSpec, Tag("\0handler")],
+    | Annotated[HandlerSpec, Tag("\0handler")]
+    | Annotated[PluginTransformSpec, Tag("\0plugin")],
     Discriminator(_choice),
 ]
 """What each of `relations` may be."""

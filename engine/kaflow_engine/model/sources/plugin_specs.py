@@ -4,25 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.names import refuse
 from kaflow_engine.model.outputs.sink_names import plugin_name
+from kaflow_engine.model.plugin_options import Option
 from kaflow_engine.model.sources.live_specs import LiveSourceSpec, Wait
 
 PYSPARK = "pyspark:"
 """Stands before the format of a data source of PySpark."""
-
-
-def _one(value: object) -> object:
-    if isinstance(value, list | dict):
-        raise refuse("must be one value", "write a text, a number, true or false")
-    return value
-
-
-Option = Annotated[str | int | float | bool | None, BeforeValidator(_one)]
-"""What an author says to a plugin under one name."""
 
 
 def format_name(text: str) -> str:

@@ -6,6 +6,7 @@ from importlib import import_module
 from kaflow_engine.operators.transform.contract import TransformKind
 
 TRANSFORMS: dict[str, str] = {
+    "plugin": "kaflow_engine.transforms.plugin.kind:PluginTransformKind",
     "lookup": "kaflow_engine.transforms.lookup.kind:LookupKind",
     "handler": "kaflow_engine.transforms.handler.kind:HandlerKind",
     "script": "kaflow_engine.transforms.script.kind:ScriptKind",

@@ -9,6 +9,7 @@ from kaflow_engine.flow.transforms import (
     PASSED,
     HandlerParams,
     LookupParams,
+    PluginTransformParams,
     ScriptParams,
     TransformParams,
 )
@@ -44,6 +45,9 @@ def _about(params: TransformParams) -> str:
         case HandlerParams(batch=batch, concurrency=concurrency):
             rows = "a request for each row" if batch is None else f"{batch:,} rows a request"
             return f"asks {params.place}, {rows}; a task has {concurrency} in flight"
+        case PluginTransformParams(plugin=plugin, options=options):
+            said = "".join(f", {name}: {value}" for name, value in options)
+            return f"{plugin}{said}"
         case LookupParams(table=table, on=on):
             some = "" if table.where is None else f" where {' '.join(table.where.split())}"
             again = (
@@ -62,7 +66,7 @@ def _about(params: TransformParams) -> str:
 
 def _kept(params: TransformParams) -> str:
     match params:
-        case ScriptParams():
+        case ScriptParams() | PluginTransformParams():
             return "nothing"
         case HandlerParams() | LookupParams():
             return (

@@ -1,1 +1,1 @@
-"""A kind of sink for kaflow."""
+"""Kinds of sinks, sources and transforms for kaflow."""

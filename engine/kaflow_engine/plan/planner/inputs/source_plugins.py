@@ -8,14 +8,15 @@ from pydantic import BaseModel, ValidationError
 from kaflow_engine.connectors.plugins import source_plugin
 from kaflow_engine.connectors.pyspark.classes import installed_formats, where_to_name
 from kaflow_engine.connectors.pyspark.type_names import unfit
-from kaflow_engine.errors import Location, ModelError, UnknownName
+from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams
 from kaflow_engine.formats.types import parse_type
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.sources.plugin_specs import Option, PluginSourceSpec, PySparkSourceSpec
+from kaflow_engine.model.sources.plugin_specs import PluginSourceSpec, PySparkSourceSpec
 from kaflow_engine.model.sources.source_spec import SourceSpec
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plugins.options import wrong_options
 
 
 def wrong_source_plugins(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
@@ -74,32 +75,6 @@ def plugin_columns(spec: PipelineSpec, name: str) -> Mapping[str, str] | None:
         return _asked(said, "columns")
     except (ModelError, ValidationError):
         return None  # `wrong_source_plugins` reports it
-
-
-def wrong_options(
-    kind: str, takes: type[BaseModel], said: Mapping[str, Option], at: Mapping[str, Location]
-) -> Iterator[ModelError]:
-    """Yield an error for each option that a plugin does not take.
-
-    Args:
-        kind: The plugin.
-        takes: What it takes.
-        said: What the author says.
-        at: Where each option stands; of "", where all of them do.
-    """
-    try:
-        takes.model_validate(dict(said))
-    except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            name = str(detail["loc"][0]) if detail["loc"] else ""
-            place = at.get(name, at[""])
-            if detail["type"] == "extra_forbidden":
-                yield UnknownName("option", name, takes.model_fields, place)
-            elif detail["type"] == "missing":
-                yield ModelError(f"'{kind}' needs the option '{name}'", place)
-            else:
-                wrong = detail["msg"][:1].lower() + detail["msg"][1:]
-                yield ModelError(f"option '{name}' of '{kind}': {wrong}", place)
 
 
 def _wrong_plugin(spec: PipelineSpec, name: str, said: PluginSourceSpec) -> Iterator[ModelError]:

@@ -15,9 +15,9 @@ from kaflow_engine.model.outputs.sink_specs import (
     PluginSpec,
 )
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.inputs.source_plugins import wrong_options
 from kaflow_engine.plan.planner.outputs.command import without_operation, wrong_statements
 from kaflow_engine.plan.planner.outputs.output import BranchParts
+from kaflow_engine.plugins.options import wrong_options
 
 _INSTEAD = {
     "files": "write them to a topic or into a table of a database; or group by a window, such as "

@@ -1,0 +1,1 @@
+"""Classes that installed packages offer under a name, found as entry points."""

@@ -1,0 +1,1 @@
+"""Transforms that installed packages offer."""

@@ -1,0 +1,140 @@
+"""Rows that go through the transform of a plugin."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from kaflow_engine.errors import KaflowError
+from kaflow_engine.flow.transforms import PluginTransformParams, Transform
+from kaflow_engine.operators.transform.contract import Failure, TransformBatch, Transformed
+from kaflow_engine.plugins.transforms import (
+    GivenTransform,
+    NewRows,
+    TransformAway,
+    TransformPlugin,
+    TransformUnfit,
+    transform_plugin,
+)
+
+_ERROR = "PluginError"
+
+
+class BrokenContract(Exception):
+    """What a plugin gives is not what its contract says."""
+
+
+class PluginRows:
+    """The transform of a plugin as one task uses it."""
+
+    def __init__(self, transform: Transform, params: PluginTransformParams) -> None:
+        self._transform, self._params = transform, params
+        self._names = [column.name for column in transform.results]
+        self._called = f"plugin '{params.plugin}' of '{transform.name}'"
+
+    def __call__(self, rows: pa.Table, batch: TransformBatch) -> Transformed:
+        """Let the plugin transform rows; where it fails on some, it is given these by themselves.
+
+        Raises:
+            TransformAway: A connection broke, or it took too long: it may heal.
+            TransformUnfit: The plugin cannot be opened, or does not keep its contract.
+            KaflowError: The plugin has raised it.
+        """
+        if not rows.num_rows:
+            return Transformed(rows=self._none(), origin=pa.array([], pa.int64()))
+        return self._some(self._opened(batch), rows, 0)
+
+    def _opened(self, batch: TransformBatch) -> TransformPlugin:
+        kind, transform = transform_plugin(self._params.plugin), self._transform
+        try:
+            return kind.open(
+                GivenTransform(
+                    name=transform.name,
+                    options=kind.options.model_validate(dict(self._params.options)),
+                    settings=batch.connection(self._params.plugin, ""),
+                    columns={column.name: column.type for column in transform.columns},
+                    results={column.name: column.type for column in transform.results},
+                )
+            )
+        except (KaflowError, ConnectionError, TimeoutError) as error:
+            raise self._outage(error) from error
+        except Exception as error:
+            raise TransformUnfit(
+                f"{self._called} cannot be opened: {type(error).__name__}: {error}",
+                hint="correct the plugin, or the 'options' that it gets",
+            ) from error
+
+    def _some(self, plugin: TransformPlugin, rows: pa.Table, start: int) -> Transformed:
+        """Transform rows that begin at a place of all of them; the halves of those on which it
+        fails, by themselves."""
+        try:
+            made = plugin(rows)
+        except (KaflowError, ConnectionError, TimeoutError) as error:
+            raise self._outage(error) from error
+        except Exception as error:
+            if rows.num_rows == 1:
+                failure = Failure(row=start, error=_ERROR, message=_text(error))
+                none = pa.array([], pa.int64())
+                return Transformed(rows=self._none(), origin=none, failures=(failure,))
+            half = rows.num_rows // 2
+            first = self._some(plugin, rows.slice(0, half), start)
+            second = self._some(plugin, rows.slice(half), start + half)
+            return Transformed(
+                rows=pa.concat_tables([first.rows, second.rows], promote_options="permissive"),
+                origin=pa.concat_arrays([first.origin, second.origin]),
+                failures=(*first.failures, *second.failures),
+            )
+        try:
+            return outcome(made, rows.num_rows, self._names, start)
+        except BrokenContract as broken:
+            raise TransformUnfit(
+                f"{self._called} {broken}",
+                hint="correct the plugin: see NewRows of kaflow_engine.api.transforms",
+            ) from broken
+
+    def _outage(self, error: Exception) -> KaflowError:
+        if isinstance(error, KaflowError):
+            return error
+        return TransformAway(f"{self._called}: {_text(error)}")
+
+    def _none(self) -> pa.Table:
+        return pa.table({name: pa.nulls(0) for name in self._names})
+
+
+def outcome(made: NewRows, count: int, names: Sequence[str], start: int = 0) -> Transformed:
+    """Return what a plugin made of rows.
+
+    Args:
+        made: What it gives.
+        count: How many rows it was given.
+        names: The columns that it has to give.
+        start: The place of the first of these rows among all of the task.
+
+    Raises:
+        BrokenContract: It does not give what `NewRows` says.
+    """
+    missing = [name for name in names if name not in made.rows.column_names]
+    if missing:
+        raise BrokenContract(f"gives no column '{missing[0]}'")
+    of = np.arange(made.rows.num_rows) if made.of is None else np.asarray(made.of, dtype=np.int64)
+    if len(of) != made.rows.num_rows:
+        raise BrokenContract(f"gives {made.rows.num_rows} rows, and says of {len(of)} what of")
+    if made.of is None and len(of) != count:
+        raise BrokenContract(f"makes {len(of)} rows of {count}, and does not say of which")
+    if len(of) and (of.min() < 0 or of.max() >= count or (np.diff(of) < 0).any()):
+        raise BrokenContract(f"names places that do not ascend from 0 to {count - 1}")
+    if any(not 0 <= row < count or row in of for row in made.failures):
+        raise BrokenContract("fails on a row that it was not given, or of which it makes one")
+    failures = (
+        Failure(row=start + row, error=_ERROR, message=why)
+        for row, why in sorted(made.failures.items())
+    )
+    return Transformed(
+        rows=made.rows.select([*names]),
+        origin=pa.array(of + start, pa.int64()),
+        failures=tuple(failures),
+    )
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
