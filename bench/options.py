@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-RUNS = ("floor", "a", "b", "c", "d", "e", "f", "g", "h", "j", "k", "l", "m", "n", "w")
+RUNS = ("floor", *"abcdefgh", *"jklmn", *"opqrst", "w")
 """In the order in which a round takes them; the shares of each step (`i`) come with a and b."""
 
 HERE = Path(__file__).parent

@@ -151,12 +151,57 @@ def grouping_joined(name: str, clicks: str, profiles: str, output: str) -> str:
     )
 
 
+def writing(name: str, clicks: str, output: str) -> str:
+    """Filter and project into another system.
+
+    Args:
+        name: Of the pipeline.
+        clicks: Topic of the events.
+        output: What a pipeline file says of the output.
+    """
+    return _file(
+        name,
+        FILTER.format(clicks=clicks),
+        f"output: {output}",
+        f"topics:\n  {clicks}: {{columns: {CLICK}}}",
+    )
+
+
+def scripted(name: str, clicks: str) -> str:
+    """Let a script look at each row; its rows go nowhere."""
+    body = """
+        function process(row) {
+          if (row.amount < 1) return null
+          row.twice = row.amount * 2
+          return row
+        }
+    """
+    script = indent(dedent(body).strip(), "      ")
+    return _through(name, clicks, f"type: script\n    script: |\n{script}")
+
+
+def handled(name: str, clicks: str, url: str, batch: int) -> str:
+    """Send all rows to a service; what it answers goes nowhere."""
+    return _through(name, clicks, f"type: handler\n    url: {url}\n    batch: {batch}")
+
+
 def receiving(name: str, port: int) -> str:
     """Requests that go nowhere: what the receiver and the journal take is measured."""
     columns = "{id: BIGINT, user: VARCHAR, amount: DOUBLE}"
     source = f'{{type: webhook, listen: "127.0.0.1:{port}", path: /in, columns: {columns}}}'
     output = '{query: "SELECT id, amount FROM requests WHERE amount > 1", type: blackhole}'
     return f"name: {name}\nsources:\n  requests: {source}\noutputs:\n  - {output}\n"
+
+
+def _through(name: str, clicks: str, said: str) -> str:
+    relation = f"relations:\n  made:\n    from: {clicks}\n    schema: {{twice: DOUBLE}}\n    {said}"
+    return _file(
+        name,
+        "SELECT user_id, amount, twice FROM made",
+        "output: {type: blackhole}",
+        relation,
+        f"topics:\n  {clicks}: {{columns: {CLICK}}}",
+    )
 
 
 def _file(name: str, query: str, *parts: str) -> str:

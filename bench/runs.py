@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from bench import pipelines
+from bench.connected import CONNECTED
 from bench.feed.fills import SCHEMAS, fills_for
 from bench.feed.load import load
 from bench.measure.latency import Reader, now, paced
-from bench.measure.processes import Watched, watched
+from bench.measure.processes import watched
 from bench.measure.product import ROOT, Product, batches_of, environment, measured
-from bench.measure.rates import Batch, Rate, grown, percentile, steady_rate, warm_up
+from bench.measure.rates import Batch, percentile, steady_rate, warm_up
 from bench.options import Options
 from bench.report.account import check_account
 from bench.report.shares import shares
@@ -37,6 +38,7 @@ _LIVE = 2
 """Partitions of the topics of the latency runs."""
 
 Numbers = dict[str, Any]
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +63,9 @@ class Runs:
 
     def take(self, run: str) -> Numbers:
         """Take one run and return its numbers."""
+        if run in CONNECTED:
+            with CONNECTED[run]() as connected:
+                return self._throughput(run, connected.pipeline, connected.settings)
         runs: Mapping[str, Callable[[], Numbers]] = {
             "floor": self._floor,
             "a": lambda: self._throughput("a", self._filtering("clicks")),
@@ -124,25 +129,37 @@ class Runs:
         rate = steady_rate(batches, warm_up(len(batches)))
         return {"records_per_s": rate.records_per_s, "batch_ms": rate.batch_ms}
 
-    def _product(self, name: str, pipeline: str, *options: str) -> Product:
+    def _product(
+        self,
+        name: str,
+        pipeline: str,
+        *options: str,
+        settings: Mapping[str, str] = NO_SETTINGS,
+    ) -> Product:
         own = dict(pair.split("=", 1) for pair in self.options.conf)
         product = Product(
             folder=self.folder / name,
             brokers=self.broker.bootstrap,
             registry=self.registry,
             master=self.options.master,
-            settings={"max_records": str(self.options.sizes.batch), **own},
+            settings={"max_records": str(self.options.sizes.batch), **settings, **own},
             options=options,
         )
         product.write(pipeline)
         return product
 
-    def _throughput(self, run: str, pipeline: Callable[[str], str]) -> Numbers:
+    def _throughput(
+        self,
+        run: str,
+        pipeline: Callable[[str], str],
+        settings: Mapping[str, str] = NO_SETTINGS,
+    ) -> Numbers:
         name = f"run_{run}_{self.round}"
         shutil.rmtree(self.folder / name, ignore_errors=True)  # of an earlier call
         self.broker.create_topic(name, _OUTPUTS)
         try:
-            product = self._product(name, pipeline(name), "--until-caught-up")
+            made, once = pipeline(name), "--until-caught-up"
+            product = self._product(name, made, once, settings=settings)
             with product, watched(product.pid, self.broker.pid) as seen:
                 product.wait(PATIENCE_S)
             entries = product.progress()
@@ -159,7 +176,7 @@ class Runs:
             "between_ms": rate.between_ms,
             "rss_mb": seen.tree,
             "worker_mb": seen.worker,
-            "cpu_s_per_million": _cpu(seen, rate),
+            "cpu_s_per_million": seen.for_a_million(rate),
             "shares": self._shares(entries),
         }
         if loaded := _load_rate(entries):
@@ -261,15 +278,6 @@ def _sent(port: int, seconds: float) -> float:
     if done.returncode:
         raise RunError("requests were not taken", hint=done.stderr[-2000:])
     return json.loads(done.stdout)["requests_per_s"]
-
-
-def _cpu(seen: Watched, rate: Rate) -> dict[str, float]:
-    """CPU seconds for a million records, by role; what others do to the machine hurts it little."""
-    records = rate.records_per_s * (rate.stop - rate.start) / 1000
-    return {
-        role: round(grown(points, rate.start, rate.stop) / records * 1e6, 3)
-        for role, points in seen.cpu.items()
-    }
 
 
 def _load_rate(entries: Sequence[Mapping[str, Any]]) -> float | None:

@@ -107,6 +107,7 @@ def fills_for(
             Fill(topic="balances", kind="balances", records=events, keys=keys, seed=seed),
         ],
         "n": [clicks, profiles],
+        **{run: [clicks] for run in "opqrst"},
     }
     found = {fill.topic: fill for run in only for fill in by_run.get(run, [])}
     return list(found.values())

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from bench.measure.rates import Rate, grown
+
 Role = Literal["driver", "jvm", "worker"]
 
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -58,6 +60,16 @@ class Watched:
         default_factory=dict[str, list[tuple[float, float]]]
     )
     """By role: epoch milliseconds, and CPU seconds until then."""
+
+    def for_a_million(self, rate: Rate) -> dict[str, float]:
+        """Return CPU seconds for a million records, by role; what others do to the machine hurts it
+        little."""
+        records = rate.records_per_s * (rate.stop - rate.start) / 1000
+        return {
+            role: round(grown(points, rate.start, rate.stop) / records * 1e6, 3)
+            for role, points in self.cpu.items()
+        }
+
     _spent: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
     """By role and process; those that have ended count on."""
 

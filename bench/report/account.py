@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kaflow_engine.errors import RunError
 
 _KEPT: Mapping[str, tuple[str, ...]] = {
-    "a": ("emitted", "filtered"),
+    **dict.fromkeys("aopqrs", ("emitted", "filtered")),
     # clicks that no one follows up wait and expire
     "h": ("emitted", "waiting", "expired"),
     # what tables take

@@ -19,6 +19,12 @@ TITLES: Mapping[str, str] = {
     "l": "(l) (k) in windows of 5 minutes, one each minute, a tenth of the keys",
     "m": "(m) a table joined to a table that changes with each record",
     "n": "(n) join with a dimension, count and sum by its key",
+    "o": "(o) (a) into Postgres, append",
+    "p": "(p) (a) into Postgres, upsert by 200,000 keys",
+    "q": "(q) (a) into Parquet files",
+    "r": "(r) (a) into ClickHouse's engine behind HTTP",
+    "s": "(s) each row through a script",
+    "t": "(t) each row through an HTTP service",
 }
 
 PLOT = "benchmark.svg"

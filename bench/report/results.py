@@ -44,6 +44,12 @@ GOALS = (
     Goal(what="(j) of the floor", path=("j", "of_floor"), wanted=0.15),
     Goal(what="(k) of the floor", path=("k", "of_floor"), wanted=0.15),
     Goal(what="(n) of the floor", path=("n", "of_floor"), wanted=0.12),
+    Goal(what="(o) rows/s into Postgres, append", path=("o", RATE), wanted=80_000),
+    Goal(what="(p) rows/s into Postgres, upsert", path=("p", RATE), wanted=40_000),
+    Goal(what="(q) of the floor", path=("q", "of_floor"), wanted=0.20),
+    Goal(what="(r) rows/s into ClickHouse's engine", path=("r", RATE), wanted=100_000),
+    Goal(what="(s) rows/s through a script, two cores", path=("s", RATE), wanted=100_000),
+    Goal(what="(t) rows/s through a handler", path=("t", RATE), wanted=20_000),
     *(
         Goal(
             what=f"({run}) largest Python worker, MiB",
