@@ -281,6 +281,7 @@ class PipelineRun:
     ) -> Ending:
         counts = run.inputs.partitions(run.plan)
         places = {topic: range(count) for topic, count in counts.items()}
+        finite = run.inputs.finite(counts)  # an open batch may be the last of what ends
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
         recover(run, log, directory)
         if run.keeper is not None:
@@ -294,7 +295,7 @@ class PipelineRun:
                 sink.finish()
             return ending
         if run.inputs.named:
-            return PolledStream(run, counts, self.config.batch_interval).follow(goal)
+            return PolledStream(run, counts, self.config.batch_interval).follow(goal, finite)
         checkpoint = directory / "spark" / str(run.runner.epoch)
         stream = LiveStream(run, kafka, checkpoint, self.config.batch_interval)
         return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)

@@ -62,9 +62,9 @@ def _no_gathering(monkeypatch):
 def test_it_ends_where_it_is_said():
     goal = {"t": {0: 5}, "s": {0: 7}}
     run = FakeRun(iter(()))
-    assert PolledStream(run, run.counts, 0).follow(goal) == "caught up"
+    assert PolledStream(run, run.counts, 0).follow(goal, frozenset(run.finite)) == "caught up"
     assert run.goals == [goal]
-    assert PolledStream(run, run.counts, 0).follow(goal) == "caught up"
+    assert PolledStream(run, run.counts, 0).follow(goal, frozenset(run.finite)) == "caught up"
     assert run.goals == [goal]
 
 
@@ -76,7 +76,7 @@ def test_it_reads_what_is_new_until_it_is_stopped():
         {"t": {0: 2}, "s": {0: 9}},
     ]
     run = FakeRun(iter(ends), most=2)
-    assert PolledStream(run, run.counts, 0).follow(None) == "drained"
+    assert PolledStream(run, run.counts, 0).follow(None, frozenset(run.finite)) == "drained"
     assert run.goals == [ends[1], ends[3]]
 
 
@@ -87,7 +87,7 @@ def test_partitions_that_are_added_are_read_from_their_start(monkeypatch):
     run = FakeRun(iter([{"t": {0: 1}, "s": {0: 0}}, grown]), most=2)
     stream = PolledStream(run, dict(run.counts), 0)
     run.counts = {"t": 2, "s": 1}
-    assert stream.follow(None) == "drained"
+    assert stream.follow(None, frozenset(run.finite)) == "drained"
     assert run.asked == [{"t": [0], "s": [0]}, {"t": [0, 1], "s": [0]}]
     assert run.goals[-1] == grown
 
@@ -124,7 +124,7 @@ def test_a_job_ends_with_its_tables(monkeypatch):
     closed = []
     monkeypatch.setattr(polled, "end_inputs", closed.append)
     run = Tables({"t": 5, "s": 3}, finite=("t", "s"))
-    assert PolledStream(run, run.counts, 0).follow(None) == "caught up"
+    assert PolledStream(run, run.counts, 0).follow(None, frozenset(run.finite)) == "caught up"
     assert run.goals == [{"t": 2, "s": 2}, {"t": 4, "s": 3}, {"t": 5, "s": 3}]
     assert closed == [run]
 
@@ -135,7 +135,7 @@ def test_a_table_is_read_to_its_end_beside_what_has_none(monkeypatch, finite):
     monkeypatch.setattr(polled, "end_inputs", closed.append)
     run = Tables({"t": 5, "s": 3}, finite=finite)
     asked = {"t": {0: 2}, "s": {0: 3}}
-    assert PolledStream(run, run.counts, 0).follow(asked) == "caught up"
+    assert PolledStream(run, run.counts, 0).follow(asked, frozenset(run.finite)) == "caught up"
     assert run.goals[-1] == {"t": 5, "s": 3}
     assert closed == ([run] if len(finite) == 2 else [])
     assert set().union(*run.asked) == set(finite)  # of the others it is known where to end
@@ -144,5 +144,17 @@ def test_a_table_is_read_to_its_end_beside_what_has_none(monkeypatch, finite):
 def test_a_topic_behind_phases_is_read_to_the_end_that_it_has_then(monkeypatch):
     monkeypatch.setattr(polled, "end_inputs", lambda run: pytest.fail("the topic has no end"))
     run = Tables({"t": 5}, finite=("t",), topic="t")
-    assert PolledStream(run, run.counts, 0).follow({"t": {0: 2}}) == "caught up"
+    assert (
+        PolledStream(run, run.counts, 0).follow({"t": {0: 2}}, frozenset(run.finite)) == "caught up"
+    )
     assert run.goals == [{"t": 2}, {"t": 4}, {"t": 5}, {"t": 50}]
+
+
+def test_a_topic_is_read_whose_phases_ended_with_an_open_batch(monkeypatch):
+    monkeypatch.setattr(polled, "end_inputs", lambda run: pytest.fail("the topic has no end"))
+    run = Tables({"t": 5}, finite=("t",), topic="t")
+    finite, asked = frozenset(run.finite), {"t": {0: 5}}  # as it was before the batch was finished
+    run.read_to(asked)
+    run.goals.clear()
+    assert PolledStream(run, run.counts, 0).follow(asked, finite) == "caught up"
+    assert run.goals == [{"t": 50}]

@@ -33,19 +33,20 @@ class PolledStream:
         self._ticker = Ticker(run)
         self._asked: Offsets | None = None
         self._ending: frozenset[str] = frozenset()
-        """The sources that had not come to the end of what is there when the run began."""
+        """The sources that had an end when it was last asked where to end."""
 
-    def follow(self, asked: Offsets | None) -> Ending:
+    def follow(self, asked: Offsets | None, finite: frozenset[str]) -> Ending:
         """Run batches until a limit is reached, or all inputs have ended for good.
 
         Args:
             asked: Where to end, of what may grow; None: nowhere.
+            finite: The sources that had an end when that was asked.
 
         Raises:
             KaflowError: A batch failed; what was not committed is still open.
         """
         run = self._run
-        self._asked, self._ending = asked, run.inputs.finite(self._counts)
+        self._asked, self._ending = asked, finite
         while True:
             goal = self._goal()
             if ending := self._ticker.ending(goal):
