@@ -41,7 +41,7 @@ def ask(
         try:
             return post(endpoint, body, key, connections)
         except Later as later:
-            wait = max(pause * random.uniform(0.5, 1), later.after or 0.0)
+            wait = max(pause * random.uniform(0.5, 1), later.after)
             if monotonic() + wait > until or stop.wait(wait):
                 raise HttpAway(
                     f"{endpoint.title} at {endpoint.server} {later}",

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 from kaflow_engine.connectors.http.body import BodyTooLarge, read_body
 from kaflow_engine.connectors.http.errors import HttpAway, HttpUnfit, is_later, is_of_address
+from kaflow_engine.connectors.http.retry_after import seconds_asked
 from kaflow_engine.masking import remember_settings, without_secrets
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ class NotTaken:
 class Later(Exception):
     """Another try may help; the text says what happened, behind the name of the server."""
 
-    def __init__(self, why: str, after: float | None = None) -> None:
+    def __init__(self, why: str, after: float = 0.0) -> None:
         super().__init__(why)
         self.after = after
         """Seconds that the server asks to be left alone for."""
@@ -101,13 +103,12 @@ def send(endpoint: Endpoint, body: bytes, key: str) -> NotTaken | None:
         try:
             answer = post(endpoint, body, key, reads=False)
         except Later as later:
-            asked = later.after or 0.0
-            if pause is None or asked > _LONGEST_PAUSE:
+            if pause is None or later.after > _LONGEST_PAUSE:
                 raise HttpAway(
                     f"{endpoint.title} at {endpoint.server} {later}",
                     hint="look at the server's log; rows wait until it takes them",
                 ) from later
-            time.sleep(max(pause, asked))
+            time.sleep(max(pause, later.after))
         else:
             return answer if isinstance(answer, NotTaken) else None
     raise AssertionError
@@ -150,7 +151,8 @@ def _check_status(endpoint: Endpoint, answer: "httpx.Response") -> None:
     """Look whether a body was taken or refused at all, before anything is read of the answer."""
     status = answer.status_code
     if is_later(status):
-        raise Later(f"answers {status}", _seconds(answer.headers.get("Retry-After")))
+        asked = seconds_asked(answer.headers.get("Retry-After"), datetime.now(UTC))
+        raise Later(f"answers {status}", asked)
     if is_of_address(status):
         raise HttpUnfit(
             f"{endpoint.title} at {endpoint.server} answers {status}", hint=endpoint.remedy
@@ -177,11 +179,6 @@ def _answered(answer: "httpx.Response", until: float, reads: bool) -> bytes | No
         return unread if unread is not None and reads else data
     text = " ".join(without_secrets(data.decode(errors="replace")).split())[:_SHOWN]
     return NotTaken(f"HTTP {status}", text or f"the server answers {status}")
-
-
-def _seconds(text: str | None) -> float | None:
-    """Return what `Retry-After` asks for; a date is left to the pauses of the run."""
-    return float(text) if text is not None and text.isdecimal() else None
 
 
 def keep_quiet() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from math import inf
 from urllib.parse import urljoin, urlsplit
 
@@ -16,6 +15,7 @@ from kaflow_engine.connectors.http.client import keep_quiet
 from kaflow_engine.connectors.http.errors import is_later
 from kaflow_engine.connectors.http.json_values import JsonValue, items, parsed, value_at
 from kaflow_engine.connectors.http.new_records import Known, new_records
+from kaflow_engine.connectors.http.retry_after import seconds_asked
 from kaflow_engine.connectors.journal.journal import Message
 from kaflow_engine.connectors.journal.receivers import Inlet
 from kaflow_engine.connectors.journal.sessions import AskedToWait, Line, in_threads
@@ -23,8 +23,6 @@ from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.flow.sources import HttpParams, with_secrets
 from kaflow_engine.model.sources.addresses import NEXT_IN_HEADER
 
-_LONGEST_WAIT_S = 86_400.0
-"""Most that a server may ask to be left alone for."""
 _PAGE_TRIES = 4
 """How often a page is asked for before the poll begins again; its address may hold no longer."""
 
@@ -144,32 +142,12 @@ def _check_status(params: HttpParams, answer: httpx.Response) -> None:
     if status // 100 == 2:
         return
     if is_later(status):
-        asked = _seconds(answer.headers.get("Retry-After"), datetime.now(UTC))
+        asked = seconds_asked(answer.headers.get("Retry-After"), datetime.now(UTC))
         raise AskedToWait(f"{params.url} answers {status}", asked)
     raise SourceUnfit(
         f"{params.url} answers {status}",
         hint="correct 'url', 'headers' or 'parameters' of the source",
     )
-
-
-def _seconds(text: str | None, now: datetime) -> float:
-    """Return for how long a server asks to be left alone, be it in seconds or until a time.
-
-    >>> _seconds("7", datetime(2026, 1, 1, tzinfo=UTC))
-    7.0
-    >>> _seconds("Thu, 01 Jan 2026 00:01:00 GMT", datetime(2026, 1, 1, tzinfo=UTC))
-    60.0
-    """
-    if text is None:
-        return 0.0
-    if text.strip().isdecimal():
-        return min(float(text), _LONGEST_WAIT_S)
-    try:
-        until = parsedate_to_datetime(text)
-    except ValueError:
-        return 0.0
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return min(max(0.0, (until - now).total_seconds()), _LONGEST_WAIT_S)
 
 
 def _records(params: HttpParams, text: str) -> list[JsonValue]:
