@@ -10,6 +10,7 @@ def subject():
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -94,11 +95,11 @@ def test_rows_become_the_same_however_they_are_cut(subject: TransformSubject) ->
 
 
 def _said(subject: TransformSubject, parts: Sequence[pa.Table]) -> list[Any]:
-    """Return what becomes of rows: of each one what it became, or why it failed."""
-    return [*_all_said(subject, parts)]
+    """Return what becomes of rows, in their order: of each one what it became, or why it failed."""
+    return sorted(_all_said(subject, parts), key=itemgetter(0))
 
 
-def _all_said(subject: TransformSubject, parts: Sequence[pa.Table]) -> Iterator[Any]:
+def _all_said(subject: TransformSubject, parts: Sequence[pa.Table]) -> Iterator[tuple[int, Any]]:
     start = 0
     for part in parts:
         made = subject.transformed(part)

@@ -51,8 +51,8 @@ class Conversion:
         amounts = rows[self.options.column].to_pylist()
         negative = {at: f"{n} is negative" for at, n in enumerate(amounts) if n and n < 0}
         kept = [at for at, n in enumerate(amounts) if n is not None and at not in negative]
-        converted = pa.array([amounts[at] * self.options.rate for at in kept], pa.float64())
+        converted = [float(amounts[at]) * self.options.rate for at in kept]
         column = f"{self.options.column}_converted"
-        return NewRows(
-            rows=rows.take(kept).append_column(column, converted), of=kept, failures=negative
-        )
+        made = rows.take(pa.array(kept, pa.int64()))
+        made = made.append_column(column, pa.array(converted, pa.float64()))
+        return NewRows(rows=made, of=kept, failures=negative)
