@@ -16,6 +16,8 @@ from bench.measure.rates import Batch
 from kaflow_engine.errors import RunError
 
 ROOT = Path(__file__).parent.parent.parent
+_LONGEST = 1 << 18
+"""Bytes of a line of progress, at most."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +91,12 @@ class Product:
     @property
     def live(self) -> bool:
         """Whether it reads its live stream."""
-        return any(entry["state"] == "running" for entry in self.progress()[-1:])
+        if not self._progress.exists():
+            return False
+        with self._progress.open("rb") as file:
+            file.seek(max(0, self._progress.stat().st_size - _LONGEST))
+            *whole, _ = file.read().split(b"\n")  # the last one may be half written
+        return bool(whole) and json.loads(whole[-1])["state"] == "running"
 
     def wait(self, seconds: float) -> None:
         """Wait until it ends by itself.

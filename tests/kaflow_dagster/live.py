@@ -66,7 +66,7 @@ class Live:
         while not (found := holds()):
             assert self.dev.runs, self.dev.words()
             assert time.monotonic() < began + seconds, f"waited for {what}: {self.dev.words()}"
-            time.sleep(0.5)
+            time.sleep(1)  # each look costs the pages of Dagster some work
         sys.stdout.write(f"{what}: after {time.monotonic() - began:.0f} s\n")
         return found
 

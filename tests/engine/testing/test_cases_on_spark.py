@@ -1,7 +1,7 @@
 """Acceptance cases on Spark as given and replayed, and a sample cut in other ways; one session.
 
 Of other cases every fifth, and of those in `lenses_streams.yaml`, which are much alike, every
-tenth: all of them run locally.
+tenth: all of them run locally. `KAFLOW_KILLS=all` runs all of them here, too.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from kaflow_engine.testing.cases.cuts import Cuts
 from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines
 from kaflow_engine.testing.cases.specs import Case
+from tests.acceptance.kills import ALL
 from tests.engine.testing.case_folder import FOLDER, read_cases
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ ACCEPTANCE = ("ks", "ra_")
 
 
 def _every(file: Path) -> int:
-    if file.stem.startswith(ACCEPTANCE) or file.parent != FOLDER:
+    if ALL or file.stem.startswith(ACCEPTANCE) or file.parent != FOLDER:
         return 1
     return 10 if file.stem == "lenses_streams" else 5
 
