@@ -6,7 +6,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
+
+from kaflow_engine.testing.services.postgres import server_programs
+from tests.system import find_installed
 
 START = "from kaflow_engine.cli.run.dev import command; command()"
 
@@ -57,3 +61,38 @@ def test_a_broker_that_dies_ends_it():
     assert running.returncode == 1
     assert "a server ended by itself" in errors
     assert "the end of" in errors
+
+
+def test_an_unknown_server_is_noticed_before_anything_starts():
+    command = [sys.executable, "-c", START, "--with", "registry,postgre"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "unknown server 'postgre'" in done.stderr
+    assert "did you mean 'postgres'?" in done.stderr
+    assert "starting Kafka" not in done.stderr
+
+
+@pytest.mark.kafka
+@pytest.mark.services
+def test_postgres_has_a_table_to_join(tmp_path: Path):
+    find_installed("postgresql", server_programs)
+    command = [sys.executable, "-u", "-c", START, "--port", "0", "--records", "0"]
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            [*command, "--with", "postgres"], stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as running,
+    ):
+        assert running.stdout is not None
+        said = [running.stdout.readline()]
+        while said[-1] and "Ctrl-C" not in said[-1]:
+            said.append(running.stdout.readline())
+        text = "".join(said)
+        found = re.search(r"export KAFLOW__POSTGRES__CONNECTIONS__DEFAULT__URL='(.*)'", text)
+        assert found, log.read_text()
+        with psycopg.connect(found[1]) as connection:
+            names = connection.execute("SELECT first_name FROM users ORDER BY user_id").fetchall()
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0, log.read_text()
+    assert [name for (name,) in names] == ["Alice", "Bruno", "Chidi", "Dana", "Emi"]

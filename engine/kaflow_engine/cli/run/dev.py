@@ -1,26 +1,38 @@
-"""`kaflow dev`: a broker and a schema registry on this machine, with sample data."""
+"""`kaflow dev`: a broker and other servers on this machine, with sample data."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from kaflow_engine.cli.stopping import stop_requests
-from kaflow_engine.errors import RunError
+from kaflow_engine.errors import ModelError, RunError, UnknownName
+from kaflow_engine.extras import EXTRAS
 from kaflow_engine.testing.sample.fake_stream import FakeStream, fake_records
 from kaflow_engine.testing.sample.feed import create_topics, send
+from kaflow_engine.testing.sample.users import DATABASE, TABLE, create_users
 from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.postgres import PostgresServer
 from kaflow_engine.testing.services.registry import SchemaRegistry
 
 _LOOK = 0.5
 """Seconds between two looks at the servers."""
+_WITH = ("postgres", "registry")
 
 
 @click.command("dev")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="0: any free."
 )
-@click.option("--registry", "with_registry", is_flag=True, help="Start a schema registry too.")
+@click.option(
+    "--with",
+    "others",
+    default="",
+    metavar="NAMES",
+    help=f"Start other servers too, comma-separated: {', '.join(_WITH)}.",
+)
 @click.option(
     "--registry-port",
     type=click.IntRange(0, 65535),
@@ -45,7 +57,7 @@ _LOOK = 0.5
 )
 def command(
     port: int,
-    with_registry: bool,
+    others: str,
     registry_port: int,
     topics: str,
     records: int,
@@ -53,37 +65,73 @@ def command(
     data: Path | None,
 ) -> None:
     """Run Kafka on this machine until Ctrl-C, with sample records in it."""
-    names = tuple(name for name in map(str.strip, topics.split(",")) if name)
+    names, wanted = _listed(topics), _listed(others)
+    _check(wanted)
     # an unknown topic is noticed before anything is started
     sample = fake_records(FakeStream(topics=names, max_records=records)) if records else iter(())
     with stop_requests() as asked, ExitStack() as servers:
         click.echo("starting Kafka …", err=True)
         broker = servers.enter_context(Broker(port or None, data.resolve() if data else None))
         registry: SchemaRegistry | None = None
-        if with_registry:
+        if "registry" in wanted:
             click.echo("starting the schema registry …", err=True)
             registry = servers.enter_context(SchemaRegistry(registry_port or None))
+        postgres: PostgresServer | None = None
+        if "postgres" in wanted:
+            click.echo("starting PostgreSQL …", err=True)
+            postgres = servers.enter_context(PostgresServer())
+            create_users(postgres)
         created = create_topics(broker.settings, names, partitions)
         if len(created) == len(names):  # kept data already has its sample
             send(broker.settings, sample, stopped=asked.is_set)
-        click.echo(_next(broker, registry, names))
+        click.echo(_next(broker, registry, postgres, names))
         while not asked.wait(_LOOK):
-            for server in (broker, registry):
+            for server in (broker, registry, postgres):
                 if server and not server.running:
                     raise RunError("a server ended by itself", hint=server.last_words())
         click.echo("stopping …", err=True)
 
 
-def _next(broker: Broker, registry: SchemaRegistry | None, topics: tuple[str, ...]) -> str:
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(name for name in map(str.strip, text.split(",")) if name)
+
+
+def _check(wanted: Sequence[str]) -> None:
+    """Look whether servers can be started, before one is.
+
+    Raises:
+        UnknownName: There is no such server.
+        ModelError: A package is missing.
+    """
+    for name in wanted:
+        if name not in _WITH:
+            raise UnknownName("server", name, _WITH)
+    if "postgres" in wanted and find_spec("psycopg") is None:
+        raise ModelError("the driver of PostgreSQL is missing", hint=EXTRAS["postgres"].install)
+
+
+def _next(
+    broker: Broker,
+    registry: SchemaRegistry | None,
+    postgres: PostgresServer | None,
+    topics: tuple[str, ...],
+) -> str:
+    database = postgres.url_in(DATABASE) if postgres else ""
     return "\n".join(
         [
             f"Kafka            {broker.bootstrap}",
             *([f"schema registry  {registry.url}"] if registry else []),
+            *([f"PostgreSQL       {database}", f"table            {TABLE}"] if postgres else []),
             f"topics           {', '.join(topics) or 'none'}",
             "",
             "In another terminal:",
             f"  export KAFLOW__KAFKA__BROKERS={broker.bootstrap}",
             *([f"  export KAFLOW__KAFKA__SCHEMAREGISTRY={registry.url}"] if registry else []),
+            *(
+                [f"  export KAFLOW__POSTGRES__CONNECTIONS__DEFAULT__URL='{database}'"]
+                if postgres
+                else []
+            ),
             "  kaflow fakegen --rate 50 --duration 1m --seed 2",
             "  kaflow run PIPELINE.yaml",
             "",

@@ -69,7 +69,7 @@ def _checks(needs: Needs) -> Iterator[Check]:
         yield _optional(extra, needs.get(extra.name, ()))
     yield _bundle("spark-kafka jars", "spark-kafka", "10 MB, for Kafka topics")
     yield _bundle("broker jars", "kafka-broker", "45 MB, for `kaflow dev` and tests")
-    yield _bundle("registry", "registry", "142 MB, for `kaflow dev --registry` and tests")
+    yield _bundle("registry", "registry", "142 MB, for `kaflow dev --with registry` and tests")
     yield _amount("memory", _memory(), LEAST_MEMORY, "close programs, or lower spark.driver.memory")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield Check(name="cores", state="ok", found=str(cores), required=False)

@@ -47,12 +47,20 @@ class PostgresServer:
 
     def url_of(self, user: str, password: str) -> str:
         """Return the address for a user."""
-        return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{self._port}/postgres"
+        return self._url(user, password, "postgres")
+
+    def url_in(self, database: str) -> str:
+        """Return the address of a database."""
+        return self._url(USER, PASSWORD, database)
 
     @property
     def running(self) -> bool:
         """Whether the server has been started and has not ended."""
         return self._child is not None and self._child.running
+
+    def last_words(self) -> str:
+        """Return the end of its log, as hints show it."""
+        return self._child.last_words() if self._child is not None else ""
 
     def start(self) -> None:
         """Start the server, with the data that it had, and return when it takes connections.
@@ -87,6 +95,9 @@ class PostgresServer:
             os.kill(self._child.pid, signal.SIGQUIT)  # its own processes end with it
             self._child.stop()
             self._child = None
+
+    def _url(self, user: str, password: str, database: str) -> str:
+        return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{self._port}/{database}"
 
     def _answers(self) -> bool:
         import psycopg  # an optional dependency

@@ -1,0 +1,39 @@
+"""A table of users in PostgreSQL, for streams of clicks to be joined with."""
+
+from kaflow_engine.testing.services.postgres import PostgresServer
+
+DATABASE, TABLE = "testdb", "users"
+
+_CREATE = f"""
+CREATE TABLE {TABLE} (
+    user_id integer PRIMARY KEY,
+    first_name text NOT NULL,
+    last_name text NOT NULL,
+    age integer,
+    email text NOT NULL,
+    last_login timestamp,
+    is_active boolean NOT NULL,
+    country text,
+    preferred_language text,
+    subscription_level text,
+    marketing_opt_in boolean NOT NULL
+)
+"""
+_ROWS = """
+(1, 'Alice', 'Smith', 30, 'alice.smith@example.com', '2025-01-15 10:15:00', true, 'USA', 'en', 'premium', true),
+(2, 'Bruno', 'Costa', 41, 'bruno.costa@example.com', '2025-01-14 18:02:11', true, 'Portugal', 'pt', 'free', false),
+(3, 'Chidi', 'Okafor', 27, 'chidi.okafor@example.com', NULL, false, 'Nigeria', 'en', 'free', false),
+(4, 'Dana', 'Novak', NULL, 'dana.novak@example.com', '2025-01-16 07:30:45', true, 'Czechia', 'cs', 'premium', true),
+(5, 'Emi', 'Sato', 35, 'emi.sato@example.com', '2024-12-30 23:59:59', true, 'Japan', 'ja', 'basic', true)
+"""  # noqa: E501
+
+
+def create_users(server: PostgresServer) -> None:
+    """Make a database with the table and five rows in it."""
+    import psycopg  # an optional dependency
+
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {DATABASE}")
+    with psycopg.connect(server.url_in(DATABASE)) as connection:
+        connection.execute(_CREATE)
+        connection.execute(f"INSERT INTO {TABLE} VALUES {_ROWS}")
