@@ -63,7 +63,7 @@ def _result() -> dict[str, Any]:
     shares = dict.fromkeys(STEPS, 1 / len(STEPS))
     more = {"rss_mb": 1_500.0, "worker_mb": 400.0, "shares": shares}
     more["cpu_s_per_million"] = {"driver": 0.5, "jvm": 3.0, "worker": 4.25, "broker": 1.0}
-    rates: dict[str, float] = {run: 100_000.0 for run in "abcdefhjklmn"}
+    rates: dict[str, float] = {run: 100_000.0 for run in "abcdefhjklmnopqrst"}
     rounds = [_round(1_000_000, **rates)]
     for run in rates:
         rounds[0][run] |= more
@@ -120,7 +120,7 @@ def test_a_page_of_a_few_runs_has_no_empty_parts():
 def test_the_plot_is_well_formed_and_to_scale():
     tree = ElementTree.fromstring(plot(_result()))
     bars = [float(e.attrib["width"]) for e in tree.iter() if e.attrib.get("height") == "22"]
-    assert len(bars) == 13
+    assert len(bars) == 19
     assert bars[0] == pytest.approx(10 * bars[1], rel=0.01)
 
 

@@ -290,10 +290,7 @@ class PipelineRun:
             return ending
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
-            ending = BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
-            for sink in run.runner.sinks if ending == "caught up" else ():
-                sink.finish()
-            return ending
+            return BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
         if run.inputs.named:
             return PolledStream(run, counts, self.config.batch_interval).follow(goal, finite)
         checkpoint = directory / "spark" / str(run.runner.epoch)

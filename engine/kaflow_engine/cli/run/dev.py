@@ -80,7 +80,7 @@ def command(
         if "postgres" in wanted:
             click.echo("starting PostgreSQL …", err=True)
             postgres = servers.enter_context(PostgresServer())
-            create_users(postgres)
+            create_users(postgres.url, postgres.url_in(DATABASE))
         created = create_topics(broker.settings, names, partitions)
         if len(created) == len(names):  # kept data already has its sample
             send(broker.settings, sample, stopped=asked.is_set)

@@ -217,7 +217,8 @@ class BoundedRead:
         self._until = max((at for _, at in times if at is not None), default=wanted.end)
 
     def follow(self) -> Ending:
-        """Run batches until the goal, and then what is due at the end of all time."""
+        """Run batches until the goal, and then what is due at the end of all time; then let sinks
+        show what they have."""
         run = self._run
         for ends in self._steps():
             if ending := run.read_to(ends):
@@ -225,6 +226,8 @@ class BoundedRead:
         if run.limits.stop.is_set():
             return "drained"
         end_inputs(run)
+        for sink in run.runner.sinks:
+            sink.finish()
         return "caught up"
 
     def _steps(self) -> Iterator[Offsets]:

@@ -44,6 +44,7 @@ from kaflow_engine.errors import (
 from kaflow_engine.formats.schema_changes import SchemaChanged
 from kaflow_engine.formats.schema_registry import RegistryAway
 from kaflow_engine.operators.row_errors.dead_letters import RecordRefused
+from kaflow_engine.plugins.transforms import TransformAway, TransformUnfit
 from kaflow_engine.runtime.clock.batch_clock import ClockWrong
 from kaflow_engine.runtime.failures.error_wire import SECRET, TaskFailed, pack, unpack
 from kaflow_engine.state.storage.bucket import BucketAway, ObjectChanged
@@ -108,6 +109,7 @@ _KINDS: Mapping[str, type[KaflowError]] = {
         *(ClockWrong, StateHeld, NotSettled, TooFewBrokers, OutOfTime, TransactionTimeoutRefused),
         *(TableUnfit, PostgresAway, PostgresUnfit, FolderUnfit, HttpAway, HttpUnfit),
         *(ClickHouseAway, ClickHouseUnfit, IcebergAway, IcebergUnfit),
+        *(TransformAway, TransformUnfit),
     )
 }
 """What a task may say of itself; an error of another class arrives as one it derives from."""

@@ -1,7 +1,5 @@
 """A table of users in PostgreSQL, for streams of clicks to be joined with."""
 
-from kaflow_engine.testing.services.postgres import PostgresServer
-
 DATABASE, TABLE = "testdb", "users"
 
 _CREATE = f"""
@@ -28,12 +26,17 @@ _ROWS = """
 """  # noqa: E501
 
 
-def create_users(server: PostgresServer) -> None:
-    """Make a database with the table and five rows in it."""
+def create_users(server: str, database: str) -> None:
+    """Make a database with the table and five rows in it.
+
+    Args:
+        server: The address of a database that is there.
+        database: The address of the new one.
+    """
     import psycopg  # an optional dependency
 
-    with psycopg.connect(server.url, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {DATABASE}")
-    with psycopg.connect(server.url_in(DATABASE)) as connection:
+    with psycopg.connect(database) as connection:
         connection.execute(_CREATE)
         connection.execute(f"INSERT INTO {TABLE} VALUES {_ROWS}")
