@@ -1,6 +1,7 @@
 """Sinks under the laws of the contract: each begins runs, makes rows, and says what is there."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from kaflow_engine.connectors.delta.outputs import DeltaOutlet
 from kaflow_engine.connectors.files.outputs import FolderOutlet, folder_of
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.http.webhook import Webhooks
-from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.admin import create_topic, offsets
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
@@ -36,6 +37,7 @@ from kaflow_engine.testing.sink_laws import OURS, Run, rows_of
 from tests.receiver import Receiver
 
 NOW = 1_795_296_000_000
+_MARKERS_S = 2.0
 
 
 class KafkaSubject:
@@ -76,7 +78,19 @@ class KafkaSubject:
         return pa.Table.from_pylist(rows, schema=OUTPUT)
 
     def visible(self) -> list[int]:
+        self._await_markers()
         return [int(value) for value in read_all(self._kafka, self._topic)["value"].to_pylist()]
+
+    def _await_markers(self) -> None:
+        """Wait, where no transaction is open, until the broker has written down how each ended:
+        it does that after it has answered."""
+
+        def ends(committed: bool) -> object:
+            return offsets(self._kafka, {self._topic: 1}, "latest", committed=committed)
+
+        until = time.monotonic() + _MARKERS_S
+        while ends(True) != ends(False) and time.monotonic() < until:
+            time.sleep(0.02)
 
     def holdings(self) -> set[Holding]:
         self.begin(Owner(state="another", generation=1))
