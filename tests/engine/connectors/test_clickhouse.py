@@ -1,6 +1,7 @@
 """ClickHouse tables over its engine: changes, refused rows, tokens, fences, trouble."""
 # pyright: basic
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -27,6 +28,15 @@ def test_the_last_change_of_a_key_counts(clickhouse, unique):
     clickhouse.ask(f"OPTIMIZE TABLE {unique} FINAL")
     table.write(4, ("a", None))
     assert table.rows("k, n", final=True) == [("b", 3), ("c", None)]
+
+
+def test_a_block_may_hold_any_bytes(clickhouse, unique):
+    table = Table(clickhouse, unique)
+    table.begin()
+    chance = random.Random(1)
+    texts = [f"{chance.getrandbits(128):032x}" for _ in range(30_000)]
+    table.write(1, *((None, [text, str(n)]) for n, text in enumerate(texts)))
+    assert table.rows("n, k") == [(n, text) for n, text in enumerate(texts)]
 
 
 KEYS = [
