@@ -53,6 +53,8 @@ class LiveStream:
         run = self._run
         if ending := self._ticker.ending(goal):
             return ending
+        if goal is not None:
+            self._gather_s = 0.0  # what comes meanwhile is not read
         shutil.rmtree(self._checkpoint, ignore_errors=True)
         frame = stream_frame(
             run.spark,

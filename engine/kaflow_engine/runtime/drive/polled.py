@@ -47,6 +47,7 @@ class PolledStream:
         """
         run = self._run
         self._asked, self._ending = asked, finite
+        gather_s = self._gather_s if asked is None else 0.0  # else what comes is not read
         while True:
             goal = self._goal()
             if ending := self._ticker.ending(goal):
@@ -56,7 +57,7 @@ class PolledStream:
                 if ending := run.read_to(ends):
                     return ending
                 self._ticker.batch_ended()
-                run.limits.stop.wait(self._gather_s)
+                run.limits.stop.wait(gather_s)
             elif not self._ticker.tick(goal):
                 run.limits.stop.wait(_POLL_S)
         if ending == "caught up" and run.inputs.finite(self._counts) == self._counts.keys():
