@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-RUNS = ("floor", *"abcdefgh", *"jklmn", *"opqrst", "w")
+CONNECTED_RUNS = "opqrst"
+"""Into another system, or through one."""
+RUNS = ("floor", *"abcdefgh", *"jklmn", *CONNECTED_RUNS, "w")
 """In the order in which a round takes them; the shares of each step (`i`) come with a and b."""
 
 HERE = Path(__file__).parent

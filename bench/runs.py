@@ -205,7 +205,7 @@ class Runs:
                 paced(self.broker.settings, "big_clicks", 4, 100, keys),
                 product,
             ):
-                _wait(lambda: bool(reader.delays), PATIENCE_S, product, "a first row")
+                product.until(lambda: bool(reader.delays), PATIENCE_S, "a first row")
                 found["restart_s"] = reader.delays[0][0] / 1000 - product.began
             shutil.rmtree(product.state)
         finally:
@@ -237,7 +237,7 @@ class Runs:
             found: Numbers = {"alone_per_s": _sent(port, seconds)}
             alone.stdin.close()
         with product:
-            _wait(lambda: product.live, _START_S, product, "a live stream")
+            product.until(lambda: product.live, _START_S, "a live stream")
             found["running_per_s"] = _sent(port, seconds)
         return found
 
@@ -251,14 +251,14 @@ class Runs:
         rate, seconds = sizes.latency_rate, sizes.latency_seconds
         try:
             with product, Reader(kafka, name).running() as reader:
-                _wait(lambda: product.live, _START_S + PATIENCE_S, product, "a live stream")
+                product.until(lambda: product.live, _START_S + PATIENCE_S, "a live stream")
                 with paced(kafka, source, _LIVE, rate, sizes.keys, self.options.seed) as sent:
                     time.sleep(seconds)
                     start = now()
                     time.sleep(seconds)
                     stop = now()
                     count = sent()
-                _wait(lambda: len(reader.delays) >= count, 60, product, f"{count} rows")
+                product.until(lambda: len(reader.delays) >= count, 60, f"{count} rows")
                 delays = [d for at, d in reader.delays if start <= at - d < stop]
         finally:
             delete_topics(kafka, [name, source])
@@ -286,13 +286,3 @@ def _load_rate(entries: Sequence[Mapping[str, Any]]) -> float | None:
         return None
     spent = loading[-1]["time"] - loading[0]["time"]
     return sum(e["batch_records"] for e in loading[1:]) / spent * 1000
-
-
-def _wait(ready: Callable[[], bool], seconds: float, product: Product, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not ready():
-        if not product.running:
-            raise RunError(f"kaflow run ended before {what} came", hint=product.words())
-        if time.monotonic() > deadline:
-            raise RunError(f"{what} did not come in {seconds:g} s", hint=product.words())
-        time.sleep(0.05)

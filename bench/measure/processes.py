@@ -61,6 +61,9 @@ class Watched:
     )
     """By role: epoch milliseconds, and CPU seconds until then."""
 
+    _spent: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
+    """By role and process; those that have ended count on."""
+
     def for_a_million(self, rate: Rate) -> dict[str, float]:
         """Return CPU seconds for a million records, by role; what others do to the machine hurts it
         little."""
@@ -69,9 +72,6 @@ class Watched:
             role: round(grown(points, rate.start, rate.stop) / records * 1e6, 3)
             for role, points in self.cpu.items()
         }
-
-    _spent: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
-    """By role and process; those that have ended count on."""
 
     def take(self, usages: list[Usage], broker: list[Usage]) -> None:
         """Count one sample."""

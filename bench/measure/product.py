@@ -112,8 +112,15 @@ class Product:
         if code:
             raise RunError(f"kaflow run ended with {code}", hint=self.words())
 
-    def until(self, holds: Callable[[], bool], seconds: float = 240.0) -> None:
+    def until(
+        self, holds: Callable[[], bool], seconds: float = 240.0, what: str = "what it must do"
+    ) -> None:
         """Wait until something holds.
+
+        Args:
+            holds: Looked at again and again.
+            seconds: How long, at most.
+            what: Is waited for, as errors say it.
 
         Raises:
             RunError: It ended before, or it takes too long.
@@ -121,9 +128,9 @@ class Product:
         deadline = time.monotonic() + seconds
         while not holds():
             if not self.running:
-                raise RunError("kaflow run ended too early", hint=self.words())
+                raise RunError(f"kaflow run ended before {what} came", hint=self.words())
             if time.monotonic() > deadline:
-                raise RunError(f"nothing came of it in {seconds:g} s", hint=self.words())
+                raise RunError(f"{what} did not come in {seconds:g} s", hint=self.words())
             time.sleep(0.05)
 
     def stop(self, seconds: float = 90.0) -> None:

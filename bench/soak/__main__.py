@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,9 +54,9 @@ def run_soak(seconds: float, rate: float, every: float, folder: Path) -> dict[st
         feed = SoakFeed(broker.settings, rate, _PARTITIONS)
         try:
             with product:
-                _wait(product, lambda: product.live, "start")
+                product.until(lambda: product.live, _START_S, "a live stream")
                 resources.enter_context(feed)
-                _wait(product, lambda: bool(batches_of(product.progress())), "commit a batch")
+                product.until(lambda: bool(batches_of(product.progress())), _START_S, "a batch")
                 began = time.time()
                 while time.time() - began < seconds:
                     time.sleep(min(every, max(began + seconds - time.time(), 0.1)))
@@ -86,14 +86,6 @@ def run_soak(seconds: float, rate: float, every: float, folder: Path) -> dict[st
         "counters": entries[-1]["counters"] if entries else {},
         "samples": [sample.as_dict() for sample in samples],
     }
-
-
-def _wait(product: Product, ready: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _START_S
-    while not ready():
-        if not product.running or time.monotonic() > deadline:
-            raise RunError(f"kaflow run did not {what}", hint=product.words())
-        time.sleep(0.1)
 
 
 def _sample(product: Product, at: float) -> Sample:

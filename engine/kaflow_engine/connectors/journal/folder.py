@@ -1,12 +1,8 @@
-"""Where journals are, and files beside them that are written whole."""
+"""Where journals are, and whether they have ended."""
 
-import os
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
-from kaflow_engine.errors import StateError
+from kaflow_engine.state.storage.store import LocalStore
 
 _ENDED = "ended"
 JOURNALS = ".journals"
@@ -32,37 +28,8 @@ def mark_ended(folder: Path, kind: str | None) -> None:
     Raises:
         StateError: It cannot be written.
     """
-    mark = folder / _ENDED
-    try:
-        if kind is None:
-            mark.unlink(missing_ok=True)
-        else:
-            with whole_file(mark) as file:
-                file.write(kind.encode())
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise StateError(
-            f"'{mark}' cannot be written: {reason}",
-            hint="check free space and permissions of this folder",
-        ) from error
-
-
-@contextmanager
-def whole_file(path: Path) -> Generator[BinaryIO]:
-    """Give a file to write, which is there, and survives a power cut, when the block ends; if it
-    fails, what was there before stays.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    begun = path.with_suffix(".begun")
-    with begun.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    begun.rename(path)
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    store = LocalStore(folder)
+    if kind is None:
+        store.delete(_ENDED)
+    else:
+        store.put(_ENDED, kind.encode())

@@ -145,7 +145,7 @@ pause; what else it raises cannot heal."""
 def in_threads(inlets: Sequence[Inlet], session: Session) -> Generator[None]:
     """Run sessions of sources, one after the other, to the end of the block.
 
-    There all are told to stop before one is waited for, so that the slowest says how long it takes.
+    There all are asked to stop before one is waited for: the slowest says how long it takes.
     """
     lines = [Line(inlet=each, patience=Patience(seconds=each.patience)) for each in inlets]
     threads = [

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kaflow_engine.connectors.journal.folder import whole_file
+from kaflow_engine.state.storage.store import LocalStore
+
+_NAME = "first.json"
 
 
 class FirstOffset:
@@ -17,7 +19,7 @@ class FirstOffset:
     """
 
     def __init__(self, folder: Path, kind: str) -> None:
-        self._path, self._kind = folder / "first.json", kind
+        self._store, self._kind = LocalStore(folder), kind
 
     def kept(self, ask: Callable[[], Any]) -> Any:
         """Return where the data source began.
@@ -26,18 +28,16 @@ class FirstOffset:
             ask: Says it, where that is not known; what it returns is kept, as data for JSON.
 
         Raises:
-            OSError: It cannot be kept.
+            StateError: It cannot be kept.
         """
-        if self._path.exists():
-            known = json.loads(self._path.read_text())
+        if self._store.exists(_NAME):
+            known = json.loads(self._store.get(_NAME))
             if known["of"] == self._kind:
                 return known["offset"]
         found = ask()
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(self._path) as file:
-            file.write(json.dumps({"of": self._kind, "offset": found}).encode())
+        self._store.put(_NAME, json.dumps({"of": self._kind, "offset": found}).encode())
         return found
 
     def drop(self) -> None:
         """Remove it: rows are written down, with the offset behind them."""
-        self._path.unlink(missing_ok=True)
+        self._store.delete(_NAME)

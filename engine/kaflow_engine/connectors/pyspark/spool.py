@@ -4,13 +4,14 @@ It is read once, into a file of its own; from there it goes into the journal, pi
 what follows a crash are the rows of this one reading.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+import os
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 
-from kaflow_engine.connectors.journal.folder import whole_file
 from kaflow_engine.errors import SourceUnfit
 
 MOST_ROWS = 10_000
@@ -36,7 +37,7 @@ class Spool:
             OSError: It cannot be written.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(self._path) as file, pa.ipc.new_stream(file, _SCHEMA) as stream:
+        with _whole(self._path) as file, pa.ipc.new_stream(file, _SCHEMA) as stream:
             for some in values:
                 rows = pa.table([some.cast(pa.binary())], schema=_SCHEMA)
                 stream.write_table(rows, max_chunksize=MOST_ROWS)
@@ -65,3 +66,20 @@ class Spool:
         """Remove it."""
         with suppress(FileNotFoundError):
             self._path.unlink()
+
+
+@contextmanager
+def _whole(path: Path) -> Generator[BinaryIO]:
+    """Give a file to write, which is there, and survives a power cut, when the block ends; if it
+    fails, what was there before stays."""
+    begun = path.with_suffix(".begun")
+    with begun.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    begun.rename(path)
+    handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
