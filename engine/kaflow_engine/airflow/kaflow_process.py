@@ -96,7 +96,7 @@ class Command:
                 value.append(line)
                 return
             say(line)
-            if errors or line.lower().startswith("error: "):
+            if is_error and (errors or line.lower().startswith("error: ")):
                 errors.append(line)
 
         while True:

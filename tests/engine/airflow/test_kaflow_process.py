@@ -51,6 +51,26 @@ def test_what_it_says_of_a_failure():
     assert sorted(said) == sorted([ROW, *error.splitlines()])
 
 
+def test_a_row_that_comes_behind_an_error_is_none_of_it(tmp_path):
+    seen = tmp_path / "seen"
+    said = f"""
+import sys, time, pathlib
+print("error: a.yaml:3: unknown key", file=sys.stderr, flush=True)
+while not pathlib.Path({str(seen)!r}).exists():
+    time.sleep(0.01)
+print({ROW!r})
+"""
+    lines = []
+
+    def say(line):
+        lines.append(line)
+        seen.touch()
+
+    ended = Command([sys.executable, "-c", said], tmp_path, {}).follow(say, as_json=True)
+    assert ended.error == "error: a.yaml:3: unknown key"
+    assert lines == [ended.error, ROW]
+
+
 class TimeIsUp(BaseException):
     """As Airflow raises it, in the middle of whatever runs."""
 
