@@ -12,6 +12,18 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "windows look up a table when they close, and those that find nothing stay",
+    "windows that look up have their own key where an output names none",
+    "windows that find nothing go nowhere within 0s, and what they found is grouped again",
+    "windows look up, and their rows fall into longer windows",
+    "windows look up a dimension, and behind it what it names",
+    "first rows look up the total that their record is part of",
+    "changes of a total as rows look up who they are of",
+    "rows of runs look up, and find several rows",
+    "a script is joined, keeps the key of its record, and a row that fails behind it is a letter",
+    "two outputs of the same windows, one looks up, and a window behind it closes right after",
+    "a record behind a script sees itself in what it changes, or with before does not",
+    "DISTINCT over a union looks up, and what it finds is transformed",
     "a batch whose rows have only empty lists makes no rows",
     "changes of empty lists as rows are none",
     "a header says what each change does, a delete keeps its row, and its headers stay beside it",

@@ -128,8 +128,8 @@ def joins_before(flow: Flow, join: KeyedJoin) -> tuple[KeyedJoin, ...]:
             return ()
         case Rows(input=name):
             before = operator_of(flow, name)
-            assert isinstance(before, KeyedJoin)
-            return (*joins_before(flow, before), before)
+            is_joined = isinstance(before, KeyedJoin)
+            return (*joins_before(flow, before), before) if is_joined else ()
         case _:
             assert_never(join.rows)
 

@@ -148,12 +148,13 @@ def _operator(
             return operator
         case Project(rows=rows):
             return replace(operator, rows=_rows(rows, numbers, ids))
-        case KeyedJoin(rows=rows, state=state):
+        case KeyedJoin(rows=rows, state=state, chain=number):
             return replace(
                 operator,
                 id=ids[operator.id],
                 state=state_in(_now(flow, operator, numbers), state % STATES),
                 rows=_rows(rows, numbers, ids),
+                chain=None if number is None else numbers.get(number, number),
             )
         case Ledger(state=state, inputs=inputs):
             return replace(

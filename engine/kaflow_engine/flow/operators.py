@@ -45,6 +45,9 @@ class KeyedJoin:
     sides: tuple[SideParams, ...]
     require: str | None
     """SQL over before and sides: true when the row may leave; None when only INNER sides decide."""
+    chain: int | None = None
+    """The number of its chain, where rows of groups or transforms come to it, which look up what is
+    there; None: that of its rows."""
     time: str | None = None
     """SQL over before and sides: an event time in epoch milliseconds, which rows that leave have
     where it is greater than that of their driving record; None: they have that one."""

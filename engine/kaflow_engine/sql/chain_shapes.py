@@ -1,6 +1,6 @@
 """The queries of a pipeline by chain: those that read the same topics and join them alike."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kaflow_engine.errors import Location, SqlError
@@ -100,6 +100,33 @@ def with_said_at(
             )
         found = own
     return replace(shape, sources=sources, groups=groups, said_at=found or ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Below:
+    """The queries below those of outputs, by what is done with their rows; others are looked up."""
+
+    union: frozenset[QueryShape]
+    """Groups of others take them."""
+    rows: frozenset[QueryShape]
+    """They look up what others join to them."""
+
+    @classmethod
+    def of(cls, shapes: Iterable[QueryShape]) -> "Below":
+        """Return those below some queries.
+
+        Args:
+            shapes: With those below them.
+        """
+        every = tuple(shapes)
+        return cls(
+            union=frozenset(each for shape in every for each in shape.beside),
+            rows=frozenset(shape.rows_of for shape in every if shape.rows_of is not None),
+        )
+
+    def called(self, shape: QueryShape) -> str:
+        """Return what the rows of a query are to those who take them."""
+        return "union" if shape in self.union else "rows" if shape in self.rows else "lookup"
 
 
 def below(branches: Sequence[QueryShape]) -> tuple[QueryShape, ...]:

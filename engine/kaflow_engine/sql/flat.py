@@ -123,6 +123,9 @@ class Flat:
     """The relations by whose names sources are read, by the aliases of these."""
     called: dict[str, str] = field(default_factory=dict[str, str])
     """What the author calls groups that are joined, by the aliases of sources."""
+    rows_of: "Flat | None" = None
+    """Whose last groups are the first source: their rows look up what is joined; None: records do,
+    or it is a table."""
     null_rows: bool = False
     """Null values of the topic that is its first source are rows of NULLs."""
     changes: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -182,6 +185,12 @@ class Flat:
         return (last.window is None or last.changes) and not last.appends
 
     @property
+    def is_of_records(self) -> bool:
+        """Whether its rows are those of records, joined or transformed, and of no group."""
+        transformed = all(group.transform is not None for group in self.groups)
+        return transformed and (self.rows_of is None or self.rows_of.is_of_records)
+
+    @property
     def first(self) -> str:
         """What the author calls the first source: a topic, or groups that are joined."""
         if self.union_of is not None:
@@ -225,8 +234,7 @@ class Flat:
 
         Rows of groups are written with the group.
         """
-        transformed = all(group.transform is not None for group in self.groups)
-        key = self.record.get(KEY) if transformed else None
+        key = self.record.get(KEY) if self.is_of_records else None
         return replace(self.shape(), row_key=None if key is None else frozen(key))
 
     def shape(self) -> QueryShape:

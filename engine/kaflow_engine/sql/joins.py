@@ -160,37 +160,13 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
     Raises:
         SqlError: One of them holds what must come behind joins.
     """
-    transform = before.groups[-1].transform if before.groups else None
-    if transform is not None and transform.is_lookup:
+    transform = side.groups[-1].transform if side.groups else None
+    if transform is not None:
         raise SqlError(
-            f"'{alias}' is joined to rows that have looked '{transform.name}' up",
+            f"'{alias}', which is joined, has rows of the transform '{transform.name}'",
             at,
-            f"name '{transform.name}' behind '{alias}': databases are asked last",
-        )
-    for rows in (before, side):
-        transform = rows.groups[-1].transform if rows.groups else None
-        if transform is not None:
-            raise SqlError(
-                f"'{alias}' is joined to rows of the transform '{transform.name}'"
-                if rows is before
-                else f"'{alias}', which is joined, has rows of the transform '{transform.name}'",
-                at,
-                "join first, and transform the joined rows; or write what it makes to a topic, and "
-                "join that in another pipeline",
-            )
-    if before.groups and before.groups[-1].run is not None:
-        raise SqlError(
-            f"'{alias}' is joined to runs of rows, whose rows make no rows of a join",
-            at,
-            "join below the runs; or write their rows to a topic, and join that in another "
-            "pipeline",
-        )
-    if before.groups and before.groups[-1].append is not None:
-        raise SqlError(
-            f"'{alias}' is joined to changes of a table, whose rows make no rows of a join",
-            at,
-            "join the table below as a table; or write its changes to a topic, and join that in "
-            "another pipeline",
+            "join first, and transform the joined rows; or write what it makes to a topic, and "
+            "join that in another pipeline",
         )
     if side.groups and side.groups[-1].append is not None:
         raise SqlError(

@@ -12,6 +12,7 @@ from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.full_joins import either_record, split_full, where_present
+from kaflow_engine.sql.groups.driving import drive_by_rows
 from kaflow_engine.sql.groups.event_time import EventTimes, clock_of
 from kaflow_engine.sql.groups.first_rows import with_qualify
 from kaflow_engine.sql.groups.refused import wrong_groups
@@ -223,6 +224,8 @@ class _Reader:
             )
         flat.aliases |= side.aliases
         at = at_line(self.at, line)
+        if flat.groups:
+            drive_by_rows(flat, scope)
         check_joinable(side, relation.alias, flat, at)
         if side.is_upsert:
             relation = kept_relation(side, relation)

@@ -60,8 +60,8 @@ class SourceShape:
     key: tuple[str, ...] = ()
     """Of a dimension that is joined to tables the columns of its key: those of the join."""
     query: "QueryShape | None" = None
-    """Whose groups are joined, or the table that is looked up by other columns than its key: their
-    alias is the alias here, and there is no topic."""
+    """Whose groups are joined, or whose rows drive, with the topic of their driving records; or the
+    table that is looked up by other columns than its key. Their alias is the alias here."""
     called: str = ""
     """What the author calls these groups, or that table."""
 
@@ -236,15 +236,12 @@ class QueryShape:
     @property
     def key(self) -> OutputShape | None:
         """The column that is the key and no part of the value."""
-        return self._in_role("key", "own_key")
+        return next((each for each in self.outputs if each.role in ("key", "own_key")), None)
 
     @property
     def headers(self) -> OutputShape | None:
         """The column that has the headers of records, and is no part of the value."""
-        return self._in_role("headers")
-
-    def _in_role(self, *roles: Role) -> OutputShape | None:
-        return next((output for output in self.outputs if output.role in roles), None)
+        return next((each for each in self.outputs if each.role == "headers"), None)
 
     def column(self, name: str) -> OutputShape | None:
         """Return a column of the result, in whatever case its name is written."""
@@ -268,7 +265,12 @@ class QueryShape:
     @property
     def read(self) -> tuple[SourceShape, ...]:
         """The sources that are topics; the first drives."""
-        return tuple(source for source in self.sources if source.query is None)
+        return tuple(e for e in self.sources if e.query in (None, self.rows_of))
+
+    @property
+    def rows_of(self) -> "QueryShape | None":
+        """The query whose groups' rows drive; None: records do, or it is a table."""
+        return None if self.driving.table else self.driving.query
 
     def behind(self, alias: str, name: str) -> tuple[Expr, ...]:
         """Return of what a column is made that readers call so: of its groups, or of its table."""

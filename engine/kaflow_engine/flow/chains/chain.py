@@ -44,8 +44,8 @@ class Chain:
     transforms: tuple[Transform, ...] = ()
     """Each behind those whose rows it takes."""
     below: tuple[int, ...] = ()
-    """The numbers of the chains whose rows it gathers, where there are several: it joins nothing
-    itself, and `driving` is the edge of the first of them."""
+    """The numbers of the chains whose rows it takes behind their groups or transforms: several that
+    it gathers, or one whose rows look something up; `driving` is the edge of the first of them."""
 
     @property
     def number(self) -> int:
@@ -126,6 +126,10 @@ def driving_of(flow: Flow, operator: InChain) -> Driving:
     """Return the edge along which the records come that make an operator's rows: of a join of
     tables those of its left side."""
     match operator:
+        case KeyedJoin(rows=Rows(input=name), chain=int(number)):
+            before = operator_of(flow, name)
+            assert not isinstance(before, Decode)
+            return _looking_up(driving_of(flow, before), number)
         case KeyedJoin(rows=rows) | Project(rows=rows) | Materialize(rows=rows):
             if isinstance(rows, Driving):
                 return rows
@@ -151,6 +155,21 @@ def driving_of(flow: Flow, operator: InChain) -> Driving:
             assert_never(operator)
     assert not isinstance(before, Decode)
     return driving_of(flow, before)
+
+
+def _looking_up(edge: Driving, number: int) -> Driving:
+    """Return the edge of rows that look up what is there: whatever they waited for before, they
+    leave at once, or go nowhere."""
+    return replace(
+        edge,
+        chain=number,
+        emission="immediate",
+        needs=None,
+        ttl=0,
+        on_expiry="drop",
+        reemit=False,
+        waits=False,
+    )
 
 
 def edges_of(flow: Flow, chain: Chain) -> tuple[Driving, ...]:
@@ -200,8 +219,8 @@ def _chain(flow: Flow, edge: Driving) -> Chain:
         if not isinstance(each, Decode) and driving_of(flow, each).chain == edge.chain
     ]
     tables = tuple(each for each in mine if isinstance(each, Materialize | TableJoin))
-    gathering = (e for e in mine if isinstance(e, Aggregate | Runs) and e.chain is not None)
-    first = next(gathering, None)
+    own = (e for e in mine if isinstance(e, Aggregate | Runs | KeyedJoin) and e.chain is not None)
+    first = next(own, None)
     return Chain(
         driving=edge,
         joins=tuple(each for each in mine if isinstance(each, KeyedJoin)),
@@ -209,14 +228,15 @@ def _chain(flow: Flow, edge: Driving) -> Chain:
         ledger=next((each for each in mine if isinstance(each, Ledger)), None),
         tables=tables,
         transforms=tuple(each for each in mine if isinstance(each, Transform)),
-        below=() if first is None else _feeding(flow, first),
+        below=() if first is None else _below(flow, first),
     )
 
 
-def _feeding(flow: Flow, gathering: Aggregate | Runs) -> tuple[int, ...]:
-    entries = (operator_of(flow, name) for name in gathering.inputs)
-    found = (driving_of(flow, each).chain for each in entries if isinstance(each, Project))
-    return tuple(dict.fromkeys(found))
+def _below(flow: Flow, first: Aggregate | Runs | KeyedJoin) -> tuple[int, ...]:
+    names = (first.rows.input,) if isinstance(first, KeyedJoin) else first.inputs
+    before = (operator_of(flow, name) for name in names)
+    made = (e for e in before if not isinstance(e, Decode | Ledger))
+    return tuple(dict.fromkeys(driving_of(flow, each).chain for each in made))
 
 
 def _chain_numbered(flow: Flow, number: int) -> Chain:

@@ -3,7 +3,7 @@ rows."""
 
 from kaflow_engine.flow.chains.chain import Chain, driving_of, feeds
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import projects_of
+from kaflow_engine.flow.graph import operator_of, projects_of
 from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin
 from kaflow_engine.flow.tables import TableJoin
 from kaflow_engine.flow.timed import Runs
@@ -22,6 +22,7 @@ def chain_called(flow: Flow, chain: Chain) -> str:
     ]
     parts = parts or [f"look-up {called}" for called in _looked_up(flow, chain)]
     parts = parts or [f"rows of {called}" for called in _gathered_by(flow, chain)]
+    parts = parts or [f"rows of {called}" for called in _looking_up(flow, chain)]
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
@@ -58,4 +59,15 @@ def _gathered_by(flow: Flow, chain: Chain) -> list[str]:
         each.id
         for each in flow.operators
         if isinstance(each, Aggregate | Runs) and own & {*each.inputs}
+    ]
+
+
+def _looking_up(flow: Flow, chain: Chain) -> list[str]:
+    """Return the ids of what makes rows of a chain that look up what is joined to them."""
+    joins = (each for each in flow.operators if isinstance(each, KeyedJoin) and each.chain)
+    before = (operator_of(flow, join.rows.input) for join in joins)
+    return [
+        each.id
+        for each in before
+        if not isinstance(each, Decode) and driving_of(flow, each).chain == chain.number
     ]

@@ -1,7 +1,7 @@
 """Rows that leave a join: handed on, and what became of them to their driving records."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,12 +18,13 @@ from kaflow_engine.operators.outcomes.outcomes import (
     SKIPPED,
     ledger_parts,
 )
+from kaflow_engine.operators.output.row_letters import row_letters
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import letter_side, refusal
 from kaflow_engine.operators.row_errors.dead_letters import why as reason
 from kaflow_engine.operators.rows.layout import carried, carried_rows, join_rows
 from kaflow_engine.operators.rows.partitioning import keyless_parts, parts_of, record_part
-from kaflow_engine.operators.rows.reports import exchange_rows
+from kaflow_engine.operators.rows.reports import exchange_rows, report_rows
 from kaflow_engine.operators.rows.row_text import pack
 from kaflow_engine.operators.rows.schemas import DEAD, LETTERS, ORIGIN, TRIGGER
 
@@ -113,6 +114,9 @@ def _with_bad(
 ) -> Outcome:
     why = {b.row: b for b in bad}
     failed = rows.filter(pc.is_in(rows["rn"], pa.array(list(why), pa.int64())))
+    if work.of_groups:
+        letter = _result_letters(work, failed, [why[row] for row in failed["rn"].to_pylist()])
+        return replace(outcome, rows=pa.concat_tables([outcome.rows, letter]))
     letters: list[pa.Table] = []
     found = [outcome.fates]
     for held in (False, True):
@@ -126,6 +130,18 @@ def _with_bad(
         fates=pa.concat_tables(found),
         passed=outcome.passed,
     )
+
+
+def _result_letters(work: JoinWorkspace, rows: pa.Table, why: Sequence[BadRecord]) -> pa.Table:
+    """Return dead letters about rows of groups, which are no records, and a report of them."""
+    names = [
+        f"a row that looked up {key.decode()}" if key is not None else "a row without a key"
+        for key in rows["key"].to_pylist()
+    ]
+    bad = [replace(one, phase="result") for one in why]
+    letters = row_letters(work.flow, work.chain, bad, names, ts=rows["ts"], part=rows["part"])
+    report = report_rows([{"counters": {"failed_results": rows.num_rows}}])
+    return pa.concat_tables([letters, report])
 
 
 def charge(

@@ -4,7 +4,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.operators.handover import Leaving, Taken, position_of
-from kaflow_engine.operators.outcomes.outcomes import LEFT
+from kaflow_engine.operators.outcomes.outcomes import EMITTED, LEFT
 from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.layout import keyed
 from kaflow_engine.operators.rows.partitioning import keyless_parts, parts_of
@@ -21,6 +21,9 @@ def enter_join(flow: Flow, join: KeyedJoin, leaving: Leaving) -> Taken:
     found, failed = guarded(sql, leaving.rows)
     kept = leaving.placed(found)
     keyless = keyless_parts(flow, join, kept["d_part"], kept["d_off"])
+    position = position_of(kept)
+    if join.chain is not None:  # their records are accounted for
+        position |= {"counted": False, "forced": False}
     rows = exchange_rows(
         kept.num_rows,
         target=target_of(flow, join),
@@ -29,8 +32,12 @@ def enter_join(flow: Flow, join: KeyedJoin, leaving: Leaving) -> Taken:
         key=kept["key"],
         payload=kept["payload"],
         doomed=False,
-        **position_of(kept),
+        **position,
     )
     return Taken(
-        rows=rows, numbers=kept["rn"], passed=kept, bit=LEFT, bad=tuple(bad_records(failed))
+        rows=rows,
+        numbers=kept["rn"],
+        passed=kept,
+        bit=LEFT if join.chain is None else EMITTED,
+        bad=tuple(bad_records(failed)),
     )

@@ -82,7 +82,7 @@ def _easy(work: JoinWorkspace, here: pa.Table) -> pa.BooleanArray:
         pc.equal(here["kind"], DRIVING),
         pc.fill_null(pc.or_kleene(here["doomed"], here["forced"]), False),
     )
-    if isinstance(work.join.rows, Rows):
+    if isinstance(work.join.rows, Rows) and not work.of_groups:
         easy = pc.and_(easy, _fresh(work, here))
     if work.moved:
         touched = here.filter(pc.equal(here["kind"], SIDE))["key"].combine_chunks()

@@ -108,6 +108,11 @@ class JoinWorkspace:
         return self.chain.ledger
 
     @property
+    def of_groups(self) -> bool:
+        """Rows of groups or transforms look up what is there; no record waits for it."""
+        return bool(self.chain.below)
+
+    @property
     def dimensions(self) -> tuple[int, ...]:
         """Dimension sides."""
         return tuple(i for i, side in enumerate(self.join.sides) if side.role == "dimension")

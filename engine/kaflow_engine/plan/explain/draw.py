@@ -14,6 +14,7 @@ from kaflow_engine.plan.explain.rows import (
     finished,
     lineage_text,
     looked_up,
+    looking_up,
     order_text,
     reading,
     selecting,
@@ -67,7 +68,7 @@ def _chain(explanation: Explanation, chain: ChainPart) -> list[str]:
         for part in chain.tables:
             lines += box(part.title, table(list(part.rows)))
     else:
-        lines = arrow("decode, event time, order")
+        lines = arrow("" if chain.of_rows else "decode, event time, order")
         lines += box("read", table(list(reading(chain))))
     for number, step in enumerate(chain.steps, 1):
         lines += arrow(f"by {', '.join(step.key)}")
@@ -146,6 +147,9 @@ def _chains(explanation: Explanation) -> list[str]:
             for branch in output.looked_up:
                 if branch.chain == place:
                     lines += box(f"looked up for {_title(output)}", table([*looked_up(branch)]))
+            for branch in output.looking_up:
+                if branch.chain == place:
+                    lines += box(f"rows for {_title(output)}", table([*looking_up(branch)]))
             for branch in output.gathered:
                 if branch.chain == place:
                     title = f"in a UNION ALL for {_title(output)}"

@@ -10,12 +10,10 @@ from kaflow_engine.flow.graph import (
     columns_of,
     gathered_before,
     gathered_to,
-    operator_of,
     projects_of,
 )
-from kaflow_engine.flow.operators import Aggregate, Gathers, KeyedJoin
+from kaflow_engine.flow.operators import Gathers
 from kaflow_engine.flow.sinks import OPERATION, Sink, TopicSink
-from kaflow_engine.flow.tables import TableJoin
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY, KEY_BYTES, NULL_VALUE
@@ -36,7 +34,7 @@ from kaflow_engine.plan.planner.grouping.settings import keyed_shapes, pace
 from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
 from kaflow_engine.plan.planner.roles import TopicRole, timed_topics, topic_roles, topics_of_rows
-from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
+from kaflow_engine.sql.chain_shapes import Below, BranchShape, ChainShape, chain_shapes
 from kaflow_engine.sql.named.attached import attached_names
 from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
@@ -98,7 +96,7 @@ def _explanation(
     plan: Flow | None,
 ) -> Explanation:
     planned = {chain.number: chain for chain in chains(plan)} if plan else {}
-    beside = {one for each in queries for b in each.branches for one in b.shape.beside}
+    below = Below.of(branch.shape for each in queries for branch in each.branches)
     shown = [
         chain_part(
             spec,
@@ -106,7 +104,7 @@ def _explanation(
             roles,
             plan,
             planned.get(each.number),
-            in_union=each.branches[0].shape in beside,
+            below,
         )
         for each in queries
     ]
@@ -186,8 +184,11 @@ def _output(
     sink = planned[1] if planned else None
     in_order = sorted((e for e in branches if e[1].branch >= 0), key=lambda e: e[1].branch)
     below = [each for each in branches if each[1].branch < 0]
-    beside = {one for _, each, _ in branches for one in each.shape.beside}
-    looked_up = [each for each in below if each[1].shape not in beside]
+    kinds = Below.of(each.shape for _, each, _ in branches)
+    parts: dict[str, list[BranchPart]] = {"lookup": [], "rows": [], "union": []}
+    for each in below:
+        kind = kinds.called(each[1].shape)
+        parts[kind].append(_branch(spec, write, None if kind == "union" else planned, each))
     return OutputPart(
         topic=output.topic,
         table=table_part(spec, config, output),
@@ -197,10 +198,9 @@ def _output(
         key_format=_key_format(write, sink),
         branches=tuple(_branch(spec, write, planned, each) for each in in_order)
         or (BranchPart(chain=0, unnests=(), where=(), lineage=()),),
-        looked_up=tuple(_branch(spec, write, planned, each) for each in looked_up),
-        gathered=tuple(
-            _branch(spec, write, None, each) for each in below if each[1].shape in beside
-        ),
+        looked_up=tuple(parts["lookup"]),
+        looking_up=tuple(parts["rows"]),
+        gathered=tuple(parts["union"]),
         columns=columns_of(*planned) if planned else None,
         avro_schema=sink.avro_schema if isinstance(sink, TopicSink) else None,
         guarantee=guarantee(spec, write),
@@ -250,10 +250,8 @@ def _aggregates(plan: Flow, sink: Sink, branch: BranchShape) -> Sequence[Gathers
     if not branch.shape.groups:
         return ()
     alias = branch.shape.groups[-1].alias
-    every = (each for each in plan.operators if isinstance(each, KeyedJoin | TableJoin))
-    found = (operator_of(plan, side.input) for join in every for side in join.sides)
-    mine = (each for each in found if isinstance(each, Aggregate) and each.alias == alias)
-    return next(gathered_to(plan, each) for each in mine)
+    gathering = (each for each in plan.operators if isinstance(each, Gathers))
+    return next(gathered_to(plan, each) for each in gathering if each.alias == alias)
 
 
 def _key_name(write: Write, shape: QueryShape | None) -> str | None:

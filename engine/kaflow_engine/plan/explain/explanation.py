@@ -125,6 +125,8 @@ class ChainPart:
     """When its rows leave."""
     on_expiry: str
     """What becomes of an incomplete row, under smart emission."""
+    of_rows: bool = False
+    """Its rows are those of groups or transforms, which look up what is there."""
     latest: bool = False
     """Its rows have the greatest time of their events."""
     tables: tuple[BoxPart, ...] = ()
@@ -173,6 +175,8 @@ class OutputPart:
     looked_up: tuple[BranchPart, ...]
     """Queries whose groups they look up, and tables whose rows they find by other columns than the
     key."""
+    looking_up: tuple[BranchPart, ...] = ()
+    """Queries whose rows, behind their groups or transforms, look up what is joined to them."""
     gathered: tuple[BranchPart, ...] = ()
     """Branches of unions whose rows the groups of others take; their last group is that one."""
     columns: tuple[Column, ...] | None
@@ -210,7 +214,7 @@ class OutputPart:
         """Return plain data for JSON; what a query does stands in the output where it has one."""
         found = asdict(self)
         branches = found.pop("branches")
-        for name in ("looked_up", "gathered"):
+        for name in ("looked_up", "looking_up", "gathered"):
             if not found[name]:
                 del found[name]
         if self.sink is None:
@@ -254,7 +258,7 @@ class Explanation:
 
     def topics_of(self, output: OutputPart) -> tuple[str, ...]:
         """Return the topics of which the rows of an output are made."""
-        read = (*output.branches, *output.looked_up, *output.gathered)
+        read = (*output.branches, *output.looked_up, *output.looking_up, *output.gathered)
         chains = (self.chains[branch.chain] for branch in read)
         return tuple(dict.fromkeys(topic for chain in chains for topic in chain.topics))
 
@@ -268,8 +272,9 @@ class Explanation:
             if topic["source"] is None:
                 del topic["source"]
         for chain in chains:
-            if not chain["tables"]:
-                del chain["tables"]
+            for name in ("tables", "of_rows"):
+                if not chain[name]:
+                    del chain[name]
         alone = {n: part for n, part in chains[0].items() if n not in ("name", "topics")}
         return {
             **found,

@@ -41,7 +41,7 @@ def group_parts(
     known = planned or [None] * len(shape.groups)
     settings = group_settings(spec, write, shape, is_looked_up=is_looked_up)
     on_time = all(spec.topic(topic).lateness == 0 for topic in shape.topics)
-    named: dict[str, str] = {}
+    named = names_of_rows(shape)
     found: list[GroupPart] = []
     retracts = shape.is_table
     for group, own, aggregate in zip(shape.groups, settings, known, strict=True):
@@ -140,6 +140,11 @@ def names_of_groups(query: QueryShape) -> dict[str, str]:
     for group in query.groups:
         named |= _named(group, named)
     return named
+
+
+def names_of_rows(shape: QueryShape) -> dict[str, str]:
+    """Return what the columns of rows that look something up are in the words of their query."""
+    return {} if shape.rows_of is None else names_of_groups(shape.rows_of)
 
 
 def shown(sql: str, named: Mapping[str, str]) -> str:

@@ -29,6 +29,9 @@ Rows = Iterator[tuple[str, str]]
 
 def reading(chain: ChainPart) -> Rows:
     """What makes the rows of a chain."""
+    if chain.of_rows:
+        yield "drives", f"{chain.driving}: each of its rows looks up what is there"
+        return
     yield "drives", f"{chain.driving}: each of its records makes rows"
     for condition in chain.filters:
         yield "WHERE", f"{condition} (first: what does not pass never waits)"
@@ -110,6 +113,12 @@ def looked_up(branch: BranchPart) -> Rows:
     yield from selecting(branch)
     if not branch.groups:
         yield "found", "by the columns that the join compares"
+
+
+def looking_up(branch: BranchPart) -> Rows:
+    """What a chain does with rows that look up what others join to them."""
+    yield from selecting(branch)
+    yield "looks up", "what is joined to these rows, when they leave"
 
 
 def conditions(where: Sequence[str]) -> Rows:
@@ -213,6 +222,8 @@ def _emission(chain: ChainPart) -> str:
             return "on_match: when events match"
         case "final":
             return f"final: once for each record, when the watermark is {wait} past it"
+        case _ if chain.of_rows:
+            return "immediate: as soon as they come, with what is there"
         case _ if chain.wait is None:
             return "immediate: as soon as a record is read, where all that it must find is there"
         case _ if inner := [side for step in chain.steps for side in step.inner]:

@@ -1,13 +1,13 @@
 """The chains of a pipeline, and their joins, as `kaflow explain` shows them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.flow.chains.chain import Chain
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import ChainPart, SidePart, StepPart
-from kaflow_engine.plan.explain.groups import names_of_groups, shown
+from kaflow_engine.plan.explain.groups import names_of_groups, names_of_rows, shown
 from kaflow_engine.plan.explain.tables import table_boxes
 from kaflow_engine.plan.planner.events.matching import (
     Matching,
@@ -17,7 +17,7 @@ from kaflow_engine.plan.planner.events.matching import (
 )
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.wiring import relation_of
-from kaflow_engine.sql.chain_shapes import ChainShape, common_filters, common_key
+from kaflow_engine.sql.chain_shapes import Below, ChainShape, common_filters, common_key
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
 
 
@@ -44,8 +44,7 @@ def chain_part(
     roles: Sequence[TopicRole],
     plan: Flow | None,
     planned: Chain | None,
-    *,
-    in_union: bool,
+    below: Below,
 ) -> ChainPart:
     """Return what happens in a chain.
 
@@ -55,30 +54,40 @@ def chain_part(
         roles: Of the topics of the pipeline.
         plan: The flow; None where columns are not known yet.
         planned: Its operators in the flow.
-        in_union: Its first query is a branch whose rows the groups of another one take.
+        below: The queries below those of outputs.
     """
     shape, driving = queries.shape, {queries.shape.driving.alias}
     roles = [role.said_by(shape.said_at) for role in roles]
     grouped = all(branch.shape.gathered for branch in queries.branches)
     own = with_emission(spec, shape, roles, grouped=grouped)
+    named = names_of_rows(shape)
     matching = matching_of(own, shape, roles)
     ttl = next((role.ttl for role in roles if role.name == shape.driving.topic), 0)
     shared = shared_filters(queries)
     first = queries.branches[0]
+    of_rows = shape.rows_of is not None
+    wait = None if filters_at_once(own, shape, roles) else matching.rest if matching else ttl
     return ChainPart(
-        name=relation_of(spec, (first.output, first.branch), in_union=in_union),
+        name=relation_of(spec, (first.output, first.branch), below.called(first.shape)),
         topics=tuple(dict.fromkeys(shape.topics)),
-        driving=shape.driving.alias,
-        filters=tuple(
+        driving=shape.driving.called if of_rows else shape.driving.alias,
+        of_rows=of_rows,
+        filters=()
+        if of_rows
+        else tuple(
             text_of(part) for part in (*shape.driving.filter, *shared) if part.aliases <= driving
         ),
         steps=()
         if shape.is_table
         else _steps_of(shape, roles, planned, matching, before=own.lookup == "before"),
-        where=tuple(text_of(part) for part in shared if not part.aliases <= driving),
-        require=_required(own, queries),
-        wait=None if filters_at_once(own, shape, roles) else matching.rest if matching else ttl,
-        emission=own.emission.type,
+        where=tuple(
+            shown(part.meaning or part.sql, named)
+            for part in shared
+            if of_rows or not part.aliases <= driving
+        ),
+        require=() if of_rows else _required(own, queries),
+        wait=None if of_rows else wait,
+        emission="immediate" if of_rows else own.emission.type,
         on_expiry=own.emission.on_expiry,
         latest=matching is not None and matching.latest,
         ledger=None if planned is None else planned.ledger is not None,
@@ -116,19 +125,20 @@ def _steps_of(
 ) -> tuple[StepPart, ...]:
     """Return the joins by key, with the sides of each."""
     groups: dict[tuple[str, ...], list[JoinShape]] = {}
+    named = names_of_rows(shape)
     if planned is not None:
         by_alias = {join.alias: join for join in shape.joins}
         for number, operator in enumerate(planned.joins):
             together = [by_alias[side.alias] for side in operator.sides]
-            groups[(str(number), *_key(together[0]))] = together
+            groups[(str(number), *_key(together[0], named))] = together
     else:
         for join in shape.joins:
-            groups.setdefault(("", *_key(join)), []).append(join)
+            groups.setdefault(("", *_key(join, named)), []).append(join)
     needs = [join.require for join in planned.joins] if planned else [None] * len(groups)
     dimensions = {role.name for role in roles if role.dimension}
     return tuple(
         StepPart(
-            key=_key(together[0]),
+            key=_key(together[0], named),
             sides=tuple(_side(shape, join, dimensions, matching, before) for join in together),
             inner=tuple(_called(shape, join) for join in together if join.kind == "INNER"),
             require=tuple(each for each in _conditions(need) if MATCHED not in each),
@@ -143,8 +153,8 @@ def _called(shape: QueryShape, join: JoinShape) -> str:
     return "the groups" if query is not None and query.groups else join.alias
 
 
-def _key(join: JoinShape) -> tuple[str, ...]:
-    return tuple(sorted(text_of(pair.outer) for pair in join.keys))
+def _key(join: JoinShape, named: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(shown(p.outer.meaning or p.outer.sql, named) for p in join.keys))
 
 
 def _conditions(need: str | None) -> list[str]:
@@ -160,10 +170,10 @@ def _side(
     matching: Matching | None,
     before: bool,
 ) -> SidePart:
-    source, named = shape.source(join.alias), dict[str, str]()
+    source, named = shape.source(join.alias), names_of_rows(shape)
     role, filters = "dimension" if source.topic in dimensions else "event", source.filter
     if source.query is not None and source.query.groups:
-        named, role = names_of_groups(source.query), "groups"
+        named, role = {**named, **names_of_groups(source.query)}, "groups"
     elif source.query is not None:
         source = source.query.driving
     if source.table:
@@ -174,7 +184,10 @@ def _side(
         topic=source.topic,
         kind=join.kind,
         role=role,
-        on=tuple(f"{text_of(p.outer)} = {shown(p.inner.sql, named)}" for p in join.keys),
+        on=tuple(
+            f"{shown(p.outer.meaning or p.outer.sql, named)} = {shown(p.inner.sql, named)}"
+            for p in join.keys
+        ),
         filter=tuple(shown(part.sql, named) for part in filters),
         within=None if within is None else (within.before, within.after),
         several=join.several,

@@ -1,7 +1,7 @@
 """The parts of a planned pipeline put together: its chains, and the sinks behind them."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.flow.decodes import decode_id
@@ -16,6 +16,7 @@ from kaflow_engine.plan.planner.events.matching import (
     matching_of,
     with_emission,
 )
+from kaflow_engine.plan.planner.events.rows_of_groups import of_rows
 from kaflow_engine.plan.planner.events.sides import left_events, parts_early
 from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
 from kaflow_engine.plan.planner.grouping.unions import InUnion, Unions
@@ -38,7 +39,7 @@ from kaflow_engine.plan.planner.wiring import (
     in_order,
     refuse_unnested,
 )
-from kaflow_engine.sql.chain_shapes import common_filters, common_key
+from kaflow_engine.sql.chain_shapes import Below, common_filters, common_key
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 from kaflow_engine.sql.types.bind import expressions
 from kaflow_engine.sql.types.origins import lists_behind
@@ -104,8 +105,8 @@ def _chains(parts: PlanParts, joining: Sequence[PipelineSpec]) -> list[ChainOper
     found: dict[int, ChainOperators] = {}
     tables: dict[QueryShape, str] = {}
     branches = [branch for chain in parts.chains for branch in chain.branches]
-    beside = {each for branch in branches for each in branch.shape.beside}
-    unions = Unions(first_number=len(parts.chains), beside=beside)
+    below = Below.of(branch.shape for branch in branches)
+    unions = Unions(first_number=len(parts.chains), beside=below.union)
     left = list(zip(joining, parts.chains, strict=True))
     while left:
         own, chain = next(
@@ -114,7 +115,11 @@ def _chains(parts: PlanParts, joining: Sequence[PipelineSpec]) -> list[ChainOper
             if all(each in tables for branch in chain.branches for each in branch.shape.looked_up)
         )
         left.remove((own, chain))
-        made, waiting = _chain(own, parts, chain, tables, beside)
+        if chain.shape.rows_of is not None:
+            laid_out = (*found.values(), *unions.made())
+            made, waiting = of_rows(own, chain, parts.roles, tables, laid_out, below)
+        else:
+            made, waiting = _chain(own, parts, chain, tables, below)
         found[made.number] = made
         unions.take(waiting)
         tables |= {**made.looked_up, **unions.looked_up}
@@ -127,11 +132,11 @@ def _chain(
     whole: PlanParts,
     parts: ChainParts,
     tables: Mapping[QueryShape, str],
-    beside: Collection[QueryShape],
+    below: Below,
 ) -> tuple[ChainOperators, list[InUnion]]:
     roles = tuple(role.said_by(parts.shape.said_at) for role in whole.roles)
     if parts.shape.is_table:
-        return of_tables(spec, parts, roles, tables, beside, _looking_up(whole, parts))
+        return of_tables(spec, parts, roles, tables, below, _looking_up(whole, parts))
     shape, steps, number = parts.shape, parts.steps, parts.queries.number
     alias = shape.driving.alias
     shared = common_filters([branch.shape for branch in parts.branches])
@@ -199,13 +204,8 @@ def _chain(
         spec,
         parts,
         after,
-        Behind(
-            rows=joined[-1] if joined else driving,
-            driving=driving,
-            joined=joined,
-            has_ledger=has_ledger,
-        ),
-        beside,
+        Behind.of_records(driving, joined, has_ledger=has_ledger),
+        below,
     )
 
 

@@ -1,6 +1,6 @@
 """A chain, laid out: its tables, and what stands behind its tables or joins."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.flow.chains.chain import rows_rest
@@ -20,7 +20,7 @@ from kaflow_engine.plan.planner.steps import KeyStep
 from kaflow_engine.plan.planner.tables.chain import Tables
 from kaflow_engine.plan.planner.tables.keys import TableKeys
 from kaflow_engine.plan.planner.wiring import ChainOperators, projection, relation_of
-from kaflow_engine.sql.chain_shapes import ChainShape
+from kaflow_engine.sql.chain_shapes import Below, ChainShape
 from kaflow_engine.sql.shape import Expr, QueryShape
 from kaflow_engine.sql.types.bind import Binder
 
@@ -48,7 +48,7 @@ def of_tables(
     parts: ChainParts,
     roles: Sequence[TopicRole],
     groups: Mapping[QueryShape, str],
-    beside: Collection[QueryShape],
+    below: Below,
     looking_up: Sequence[Expr],
 ) -> tuple[ChainOperators, list[InUnion]]:
     """Lay out a chain whose rows are those of tables.
@@ -58,7 +58,7 @@ def of_tables(
         parts: What is known of the chain.
         roles: The topics.
         groups: The ids of the aggregates whose groups are joined.
-        beside: As in `ended`.
+        below: As in `ended`.
         looking_up: What others that look its rows up read.
     """
     where = [branch.shape.where for branch in parts.branches]
@@ -78,8 +78,8 @@ def of_tables(
     read += [*looking_up, *(expr for branch in parts.branches for expr in branch.finishing)]
     lists = (of for branch in parts.branches for each in branch.shape.unnests for of in each.lists)
     read += [expr for _, expr in lists]
-    behind = Behind(rows=tables.make(read))
-    return ended(spec, parts, where, behind, beside, tables=tuple(tables.found))
+    behind = Behind(rows=tables.make(read), of_table=True)
+    return ended(spec, parts, where, behind, below, tables=tuple(tables.found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,24 +88,33 @@ class Behind:
 
     rows: KeyedJoin | Driving | Rows
     """Where its rows come from: of a table, an edge from it."""
-    driving: Driving | None = None
-    """How driving records become rows; None where they are those of a table."""
+    of_table: bool = False
+    """These are rows of a table."""
     joined: tuple[KeyedJoin, ...] = ()
     has_ledger: bool = False
     """Whether its rows part."""
+    delay: int = 0
+    """Milliseconds that rows may be behind the watermark."""
+    ttl: int = 0
+    """Milliseconds for which records of its topics are remembered, at most."""
+    decides_once: bool = False
+    """Rows leave when their time is up, and not before."""
 
-    @property
-    def delay(self) -> int:
-        """Milliseconds that rows may be behind the watermark."""
-        edge = self.driving
-        waits = edge is not None and any(rows_rest(edge, join) for join in self.joined)
-        return edge.ttl if edge is not None and waits else 0
-
-    @property
-    def ttl(self) -> int:
-        """Milliseconds for which records of its topics are remembered, at most."""
-        events = (s.ttl for join in self.joined for s in join.sides if s.role == "event")
-        return max([self.driving.ttl if self.driving else 0, *events])
+    @classmethod
+    def of_records(
+        cls, driving: Driving, joined: tuple[KeyedJoin, ...], *, has_ledger: bool
+    ) -> "Behind":
+        """Return what stands behind driving records, and what is joined to them."""
+        waits = any(rows_rest(driving, join) for join in joined)
+        events = (s.ttl for join in joined for s in join.sides if s.role == "event")
+        return cls(
+            rows=joined[-1] if joined else driving,
+            joined=joined,
+            has_ledger=has_ledger,
+            delay=driving.ttl if waits else 0,
+            ttl=max([driving.ttl, *events]),
+            decides_once=driving.emission == "final",
+        )
 
 
 def ended(
@@ -113,7 +122,7 @@ def ended(
     parts: ChainParts,
     where: Sequence[Sequence[Expr]],
     behind: Behind,
-    beside: Collection[QueryShape],
+    below: Below,
     tables: tuple[Materialize | TableJoin, ...] = (),
 ) -> tuple[ChainOperators, list[InUnion]]:
     """Return a chain with what stands behind its joins, and its rows that unions gather.
@@ -123,7 +132,7 @@ def ended(
         parts: What is known of the chain.
         where: Of each branch the conditions that are left.
         behind: What it ends.
-        beside: Branches whose rows the groups of others take.
+        below: The queries below those of outputs.
         tables: What makes its rows, where these are rows of a table.
     """
     number, rows, has_ledger = parts.queries.number, behind.rows, behind.has_ledger
@@ -133,7 +142,7 @@ def ended(
         delay=behind.delay,
         ttl=behind.ttl,
         ledger=ledger_id(number) if has_ledger else None,
-        of_table=behind.driving is None,
+        of_table=behind.of_table,
         places=_places(parts, behind),
     )
     ends: dict[tuple[int, int], Project] = {}
@@ -141,7 +150,7 @@ def ended(
     looked_up: dict[QueryShape, str] = {}
     waiting: list[InUnion] = []
     for branch, own in zip(parts.branches, where, strict=True):
-        relation = relation_of(spec, branch.place, in_union=branch.shape in beside)
+        relation = relation_of(spec, branch.place, below.called(branch.shape))
         unnests = branch.shape.unnests
         columns = tuple((column, expr.sql) for column, expr in branch.columns)
         if branch.place[1] < 0 and not branch.groups:
@@ -152,7 +161,7 @@ def ended(
             project = projection(relation, rows, own, columns, unnests)
             ends[branch.place] = projects[branch.place] = project
             continue
-        shared = first_shared(branch, 0, beside)
+        shared = first_shared(branch, 0, below.union)
         last = aggregates.behind(relation, own, unnests, branch.groups[:shared])
         for each in aggregates.found:
             if each.depth == 1 and each.entries[0] not in ends.values():
@@ -190,8 +199,7 @@ def _places(parts: ChainParts, behind: Behind) -> Places | None:
 
     A ledger has its rows elsewhere. Without a key final rows wait in many places.
     """
-    edge = behind.driving
-    if edge is None or not behind.joined or behind.has_ledger or edge.emission == "final":
+    if not behind.joined or behind.has_ledger or behind.decides_once:
         return None
     return places_of_join(parts.steps[-1])
 

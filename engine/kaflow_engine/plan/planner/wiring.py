@@ -31,18 +31,18 @@ from kaflow_engine.sql.shape import Expr, QueryShape, UnnestShape
 from kaflow_engine.sql.types.origins import lists_behind
 
 
-def relation_of(spec: PipelineSpec, place: tuple[int, int], *, in_union: bool = False) -> str:
+def relation_of(spec: PipelineSpec, place: tuple[int, int], below: str = "lookup") -> str:
     """Return what a projection is called: unique, as no topic or table has a `#` in its name.
 
     Args:
         spec: What the author wrote.
         place: Of its output, and of its branch as in BranchShape.
-        in_union: It is a branch whose rows the groups of another one take.
+        below: What its rows are to others, where its place is below those of its output.
     """
     output, number = place
     name = spec.writes[output].target if len(spec.writes) > 1 else spec.name
     if number < 0:
-        return f"{name}.{'union' if in_union else 'lookup'}#{-number}"
+        return f"{name}.{below}#{-number}"
     return f"{name}#{number}" if number else name
 
 

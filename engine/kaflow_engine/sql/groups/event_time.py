@@ -123,6 +123,8 @@ def clock_of(tree: exp.Expr, rows: Flat, schemas: Schemas, event_times: EventTim
             return None
         return Clock(type="TIMESTAMP", within=group.window if name == WINDOW_START else None)
     driving, topic = rows.sources[0]
+    if rows.rows_of is not None:
+        return clock_of(tree, rows.rows_of, schemas, event_times) if alias == driving else None
     lines = {join.alias: join.line for join in rows.joins}
     events = [each for each in rows.sources[1:] if each[0] not in rows.tables]
     if alias != driving or any(event_times.counts(of, lines.get(name)) for name, of in events):

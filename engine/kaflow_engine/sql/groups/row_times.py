@@ -54,9 +54,16 @@ def timed(group: GroupShape) -> GroupShape:
     return replace(group, timed=not group.appends or group.distinct, beside=tuple(beside))
 
 
-def without_unread(shape: QueryShape) -> QueryShape:
-    """Return a query whose transforms let only those record columns pass that something reads."""
-    read = {use for output in shape.outputs for use in output.expr.uses}
+def without_unread(shape: QueryShape, outside: Set[tuple[str, str]] = frozenset()) -> QueryShape:
+    """Return a query whose transforms let only those record columns pass that something reads.
+
+    Args:
+        shape: The query.
+        outside: What another query reads of its rows.
+    """
+    own = (*shape.where, *(output.expr for output in shape.outputs))
+    joined = (pair.outer for join in shape.joins for pair in join.keys)
+    read = {*outside, *(use for expr in (*own, *joined) for use in expr.uses)}
     groups: list[GroupShape] = []
     for group in reversed(shape.groups):
         if group.transform is not None:
@@ -65,7 +72,7 @@ def without_unread(shape: QueryShape) -> QueryShape:
         read |= {use for expr in (*group.expressions, *group.where) for use in expr.uses}
         groups.append(replace(group, beside=tuple(map(without_unread, group.beside))))
     sources = (
-        each if each.query is None else replace(each, query=without_unread(each.query))
+        each if each.query is None else replace(each, query=without_unread(each.query, read))
         for each in shape.sources
     )
     return replace(shape, groups=tuple(reversed(groups)), sources=tuple(sources))

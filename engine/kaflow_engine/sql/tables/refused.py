@@ -7,6 +7,7 @@ from sqlglot import exp
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.flat import Flat
+from kaflow_engine.sql.groups.driving import check_looked_up
 from kaflow_engine.sql.shape import BATCH_TIME, JoinKind, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of
 from kaflow_engine.sql.syntax import at_line
@@ -61,6 +62,8 @@ def check_kind(kind: JoinKind, alias: str, side: Flat, before: Flat, at: Locatio
     Raises:
         SqlError: With the way out.
     """
+    if before.rows_of is not None:
+        return check_looked_up(kind, alias, side, at)
     first = before.called.get(before.sources[0][0], before.sources[0][0])
     match before.is_table, side.is_table or bool(side.queries):
         case (True, True):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.transforms import PASSED
+from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY, KEY_BYTES
 from kaflow_engine.model.specs import PipelineSpec
@@ -42,16 +43,24 @@ def with_row_key(
 
 def _is_of_driving(shape: QueryShape) -> bool:
     """Tell whether the key of rows is that of their driving records."""
-    made = shape.row_key
+    return _is_record_key(shape, shape.row_key)
+
+
+def _is_record_key(shape: QueryShape, made: Expr | None) -> bool:
     for group in reversed(shape.groups):  # transforms, which it passes
         name = f"{PASSED}{KEY}"
         if made is not None and made.sql == identifier(f"{group.alias}.{name}"):
             made = dict(group.keys)[name]
+    if shape.rows_of is not None:
+        return _is_record_key(shape.rows_of, made)
     return made is not None and made.sql == identifier(f"{shape.driving.alias}.{KEY}")
 
 
 def with_key_bytes(shape: QueryShape) -> tuple[QueryShape, Expr]:
     """Return a query with the key of its driving records as it came, past its transforms."""
+    if shape.rows_of is not None:
+        below, expr = with_key_bytes(shape.rows_of)
+        return _passing(_over(shape, below), expr, KEY_BYTES.name, shape.groups)
     expr = _column(shape.driving.alias, KEY_BYTES.name)
     return _passing(shape, expr, KEY_BYTES.name, shape.groups)
 
@@ -81,13 +90,11 @@ def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Sche
     if write.output.key is not None or shape.key is not None:
         return shape
     form = write.output.key_format
-    if shape.groups:
-        behind = next((n for n, g in enumerate(reversed(shape.groups)) if not g.transform), None)
-        if behind is None or shape.groups[-1 - behind].appends:
+    if shape.groups or shape.rows_of is not None:
+        found = _with_key_of_group(shape, form)
+        if found is None:
             return shape
-        cut = len(shape.groups) - behind
-        own = key_of_group(replace(shape, groups=shape.groups[:cut]), form)
-        shape, expr = _passing(shape, own, "group", shape.groups[cut:])
+        shape, expr = found
         name = own_key_name(shape.outputs) if write.is_keyed else GROUP
         key = OutputShape(name=name, expr=expr, role="key")
     elif shape.is_table and write.is_keyed and has_columns(shape, keys, schemas):
@@ -95,3 +102,28 @@ def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Sche
     else:
         return shape
     return replace(shape, outputs=(*shape.outputs, key))
+
+
+def _with_key_of_group(
+    shape: QueryShape, form: WrittenKeyFormat | None
+) -> tuple[QueryShape, Expr] | None:
+    """Return a query with the key of the groups whose rows it has, past transforms and look-ups;
+    None: they have none."""
+    behind = next((n for n, g in enumerate(reversed(shape.groups)) if not g.transform), None)
+    if behind is not None:
+        if shape.groups[-1 - behind].appends:
+            return None
+        cut = len(shape.groups) - behind
+        own = key_of_group(replace(shape, groups=shape.groups[:cut]), form)
+        return _passing(shape, own, "group", shape.groups[cut:])
+    found = None if shape.rows_of is None else _with_key_of_group(shape.rows_of, form)
+    if found is None:
+        return None
+    below, own = found
+    return _passing(_over(shape, below), own, "group", shape.groups)
+
+
+def _over(shape: QueryShape, below: QueryShape) -> QueryShape:
+    """Return a query over the rows of groups with another query below it."""
+    first, *others = shape.sources
+    return replace(shape, sources=(replace(first, query=below), *others))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.outputs.output import BranchParts
+from kaflow_engine.sql.shape import QueryShape
 
 
 def wrong_transforms(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
@@ -22,6 +23,13 @@ def wrong_transforms(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Ite
 
 
 def is_made_of_groups(branch: BranchParts) -> bool:
-    """Tell whether a transform makes rows of groups."""
+    """Tell whether a transform, or a look-up, makes rows of those of groups."""
     transformed = bool(branch.groups) and branch.groups[-1].shape.transform is not None
-    return transformed and bool(branch.gathered)
+    looked_up = not branch.groups and branch.shape.rows_of is not None
+    return (transformed or looked_up) and not _is_of_records(branch.shape)
+
+
+def _is_of_records(shape: QueryShape) -> bool:
+    """Tell whether rows are those of records, joined or transformed, and of no group."""
+    below = shape.rows_of is None or _is_of_records(shape.rows_of)
+    return below and not shape.is_table and not shape.gathered
