@@ -16,12 +16,12 @@ from click.testing import CliRunner
 
 from kaflow_engine.cli.main import COMMANDS, kaflow
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import Location
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
 from kaflow_engine.plan.explain.explain import explain
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
+from tests.committed import read_committed
 from tests.page import commands as commands_of
 from tests.page import first_words
 
@@ -195,6 +195,6 @@ def operate(surroundings: dict[str, str], folder: Path) -> None:
 
 
 def compare_rows(broker: str) -> None:
-    written = read_all(KafkaSettings.of([broker]), "enriched_events")["value"].to_pylist()
+    written = read_committed(KafkaSettings.of([broker]), "enriched_events")["value"].to_pylist()
     shown = [json.loads(line) for line in blocks("json")[0].splitlines()]
     assert [json.loads(value) for value in written[: len(shown)]] == shown

@@ -9,7 +9,6 @@ from deltalake import DeltaTable
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import topic_sinks, with_avro_ids
 from kaflow_engine.model.columns import Column
@@ -18,6 +17,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.state.log.batch_log import BatchLog
 from kaflow_engine.state.storage.store import LocalStore
+from tests.committed import read_committed
 
 START = 1_700_000_000_000
 """Epoch milliseconds of the first event."""
@@ -165,7 +165,7 @@ def delivered(
         rows = _table_rows(Path(warehouse) / name)
     else:
         rows = _topic_rows(kafka, f"{name}.out")
-    letters = sorted(read_all(kafka, f"{name}.dead")["value"].to_pylist())
+    letters = sorted(read_committed(kafka, f"{name}.dead")["value"].to_pylist())
     commit = log.last_commit()
     return Delivered(rows, letters, dict(commit.counters) if commit else {})
 
@@ -177,7 +177,7 @@ def log_of(path: object, name: str) -> BatchLog:
 
 def _topic_rows(kafka: KafkaSettings, topic: str) -> dict[bytes, list[bytes | None]]:
     rows: dict[bytes, list[bytes | None]] = {}
-    table = read_all(kafka, topic)
+    table = read_committed(kafka, topic)
     for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
         rows.setdefault(key, []).append(value)
     return rows

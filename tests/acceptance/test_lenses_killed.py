@@ -15,7 +15,6 @@ import pytest
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
-from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.lenses.front_end import load_processor
 from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.planning.prepare import prepare
@@ -25,6 +24,7 @@ from tests.acceptance.crash_here import config_of
 from tests.acceptance.crash_kinds import OF_PIECES, OF_REPLACING, OF_TABLES, ONCE_PER_RUN
 from tests.acceptance.crash_pipeline import START
 from tests.acceptance.kills import share
+from tests.committed import read_committed
 
 pytestmark = pytest.mark.kafka
 
@@ -121,7 +121,7 @@ def order_of(order, folder, name, runners=1):
 
 def sent(broker, name):
     """Return the rows of the stream, and the last row of each key of the others."""
-    found = {output: read_all(broker.settings, f"{name}.{output}") for output in OUTPUTS}
+    found = {output: read_committed(broker.settings, f"{name}.{output}") for output in OUTPUTS}
     pairs = {
         output: list(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
         for output, rows in found.items()

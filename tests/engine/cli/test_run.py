@@ -11,7 +11,7 @@ import pytest
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka.read import read_all
+from tests.committed import read_committed
 
 ENGINE = Path(__file__).parents[3] / "engine"
 COMMAND = [sys.executable, "-m", "kaflow_engine.cli.main", "run"]
@@ -91,12 +91,12 @@ def test_a_run_catches_up_and_the_next_goes_on(project, broker, kafka, unique):
     assert joined["adds_up"]
     assert even["ending"] == joined["ending"] == "caught up"
     assert f"created topic '{unique}.joined' with 2 partitions" in first.stderr
-    assert len(read_all(kafka, f"{unique}.joined")) == 50
-    assert len(read_all(kafka, f"{unique}-joined.dead_letters")) == 1
+    assert len(read_committed(kafka, f"{unique}.joined")) == 50
+    assert len(read_committed(kafka, f"{unique}-joined.dead_letters")) == 1
     send(kafka, f"{unique}.profiles", [{"id": "u5", "tier": "new"}])
     second = run(project, "pipelines", "--until-caught-up", "--plain", broker=broker)
     assert second.returncode == 0, second.stderr
-    assert len(read_all(kafka, f"{unique}.joined")) == 60
+    assert len(read_committed(kafka, f"{unique}.joined")) == 60
     heads, *lines = second.stdout.splitlines()[2:5]
     assert heads.split()[:3] == ["pipeline", "read", "="]
     assert all(line.endswith("adds up") for line in lines)

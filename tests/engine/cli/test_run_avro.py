@@ -6,7 +6,7 @@ import pytest
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.read import read_all
+from tests.committed import read_committed
 from tests.engine.cli.test_run import run, send
 
 
@@ -36,6 +36,8 @@ def test_one_pipeline_reads_what_another_writes(tmp_path, broker, registry, uniq
         assert done.returncode == 0, done.stderr
     counts = [pipeline["emitted"] for pipeline in json.loads(done.stdout)["pipelines"]]
     assert counts == [20, 20]
-    rows = [json.loads(value) for value in read_all(kafka, f"{unique}.out")["value"].to_pylist()]
+    rows = [
+        json.loads(value) for value in read_committed(kafka, f"{unique}.out")["value"].to_pylist()
+    ]
     assert sorted((row["id"], row["price"]) for row in rows) == [(n, n / 2) for n in range(20)]
     assert {row["at"] for row in rows if row["id"] == 3} == {"1970-01-01T00:00:03Z"}

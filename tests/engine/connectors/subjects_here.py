@@ -1,7 +1,6 @@
 """Sinks under the laws of the contract: each begins runs, makes rows, and says what is there."""
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,11 +17,10 @@ from kaflow_engine.connectors.delta.outputs import DeltaOutlet
 from kaflow_engine.connectors.files.outputs import FolderOutlet, folder_of
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.http.webhook import Webhooks
-from kaflow_engine.connectors.kafka.admin import create_topic, offsets
+from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
-from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.local.letters import LocalLetters, local_letters
 from kaflow_engine.connectors.local.run_log import LocalRunLog
@@ -34,10 +32,10 @@ from kaflow_engine.model.outputs.connection_specs import (
     WebhookConnection,
 )
 from kaflow_engine.testing.sink_laws import OURS, Run, rows_of
+from tests.committed import read_committed
 from tests.receiver import Receiver
 
 NOW = 1_795_296_000_000
-_MARKERS_S = 2.0
 
 
 class KafkaSubject:
@@ -78,19 +76,9 @@ class KafkaSubject:
         return pa.Table.from_pylist(rows, schema=OUTPUT)
 
     def visible(self) -> list[int]:
-        self._await_markers()
-        return [int(value) for value in read_all(self._kafka, self._topic)["value"].to_pylist()]
-
-    def _await_markers(self) -> None:
-        """Wait, where no transaction is open, until the broker has written down how each ended:
-        it does that after it has answered."""
-
-        def ends(committed: bool) -> object:
-            return offsets(self._kafka, {self._topic: 1}, "latest", committed=committed)
-
-        until = time.monotonic() + _MARKERS_S
-        while ends(True) != ends(False) and time.monotonic() < until:
-            time.sleep(0.02)
+        return [
+            int(value) for value in read_committed(self._kafka, self._topic)["value"].to_pylist()
+        ]
 
     def holdings(self) -> set[Holding]:
         self.begin(Owner(state="another", generation=1))

@@ -10,8 +10,8 @@ from kaflow_engine.connectors.kafka.delivery.deliver import (
     dead_letter_partition,
     deliver,
 )
-from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from tests.committed import read_committed
 
 MASK = 0xFFFFFFFF
 
@@ -73,7 +73,7 @@ def test_placement(kafka: KafkaSettings, unique: str, output) -> None:
     )
     deliver(sink, 1, output([(unique, key, b"v") for key in keys]))
     close_producers()
-    rows = read_all(kafka, unique).to_pylist()
+    rows = read_committed(kafka, unique).to_pylist()
     assert {row["key"]: row["partition"] for row in rows} == {
         key: java_partition(key, 6) for key in keys
     }

@@ -12,12 +12,12 @@ from kaflow_engine.connectors.kafka.delivery import deliver as kafka_sink
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, close_producers, deliver
 from kaflow_engine.connectors.kafka.delivery.pace import Pace
 from kaflow_engine.connectors.kafka.errors import OutOfTime, TransactionTimeoutRefused
-from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.runtime.failures.failures import is_retryable
 from kaflow_engine.testing.services.broker import Broker
+from tests.committed import read_committed
 
 pytestmark = pytest.mark.kafka
 
@@ -60,7 +60,7 @@ def start(kafka: KafkaSettings, pipeline: str) -> SinkSettings:
 
 
 def values(kafka: KafkaSettings, topic: str) -> list[bytes]:
-    return read_all(kafka, topic).column("value").to_pylist()
+    return read_committed(kafka, topic).column("value").to_pylist()
 
 
 def batch(topic: str, output: Rows) -> pa.Table:

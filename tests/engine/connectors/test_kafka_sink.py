@@ -5,22 +5,20 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.connectors.kafka.admin import create_topic, offsets
+from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, close_producers, deliver
-from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.errors import SinkError
 from kaflow_engine.flow.records import OUTPUT
+from tests.committed import read_committed
 
 pytestmark = pytest.mark.kafka
 
@@ -59,16 +57,7 @@ def start(kafka: KafkaSettings, pipeline: str, exactly_once: bool = True) -> Sin
 
 
 def values(kafka: KafkaSettings, topic: str) -> list[bytes]:
-    return sorted(read_all(kafka, topic).column("value").to_pylist())
-
-
-def settled(kafka: KafkaSettings, topic: str) -> None:
-    """Wait until no transaction is open: a commit is answered before its marks are in the topic."""
-    until = time.monotonic() + 60
-    ends = partial(offsets, kafka, {topic: 2}, "latest")
-    while ends() != ends(committed=False):
-        assert time.monotonic() < until, "a transaction stays open"
-        time.sleep(0.05)
+    return sorted(read_committed(kafka, topic).column("value").to_pylist())
 
 
 def test_rows_arrive_as_they_were(kafka: KafkaSettings, unique: str) -> None:
@@ -86,7 +75,7 @@ def test_rows_arrive_as_they_were(kafka: KafkaSettings, unique: str) -> None:
     result = deliver(start(kafka, unique), 1, pa.Table.from_pylist(given, schema=OUTPUT))
     assert (result.rows, result.dead_letters, result.skipped) == (4, 1, ())
     assert set(result.phases) == {"open", "produce", "flush", "commit"}
-    rows = read_all(kafka, unique).to_pylist()
+    rows = read_committed(kafka, unique).to_pylist()
     assert [(r["key"], r["value"], r["timestamp"], r["headers"]) for r in rows] == [
         (b"a", b"1", NOW, header),
         (b"a", None, 1, []),
@@ -94,7 +83,7 @@ def test_rows_arrive_as_they_were(kafka: KafkaSettings, unique: str) -> None:
         (b"a", b"3", NOW + 1, header[:1]),
     ]
     assert {r["partition"] for r in rows} == {2}
-    assert read_all(kafka, f"{unique}-dead").to_pylist()[0]["partition"] == 1
+    assert read_committed(kafka, f"{unique}-dead").to_pylist()[0]["partition"] == 1
 
 
 def test_order_is_kept_per_key(kafka: KafkaSettings, unique: str, output: Rows) -> None:
@@ -106,7 +95,7 @@ def test_order_is_kept_per_key(kafka: KafkaSettings, unique: str, output: Rows) 
         output([(unique, b"k%d" % (i % 10), b"%08d" % i) for i in range(count)]),
     )
     last: dict[bytes, bytes] = {}
-    rows = read_all(kafka, unique)
+    rows = read_committed(kafka, unique)
     assert rows.num_rows == count
     for key, value in zip(
         rows.column("key").to_pylist(), rows.column("value").to_pylist(), strict=True
@@ -166,7 +155,6 @@ def test_a_crash_anywhere(
     result = deliver(again, 2, rows)
     assert result.rows == (0 if where == "committed" else 1000)
     assert deliver(again, 3, output([(unique, b"k", b"next")])).rows == 1
-    settled(kafka, unique)
     assert values(kafka, unique) == sorted([*expected, b"next"])
     points = CRASH_POINTS[len(OPENING) :] if warm and where not in OPENING else CRASH_POINTS
     assert reached == list(points[: points.index(where) + 1])

@@ -5,13 +5,13 @@ import pytest
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import RunError, SourceError
 from kaflow_engine.runtime.application import run_pipelines
 from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.tasks.crash import VARIABLE
 from kaflow_engine.state.log.batch_log import BatchLog
 from kaflow_engine.state.storage.store import LocalStore
+from tests.committed import read_committed
 from tests.engine.runtime.plans_here import lookup_plan
 from tests.engine.runtime.run_here import config
 
@@ -44,7 +44,7 @@ def events(kafka, name, numbers):
 
 
 def rows(kafka, name):
-    found = read_all(kafka, f"{name}.out")
+    found = read_committed(kafka, f"{name}.out")
     return [json.loads(value) for value in found["value"].to_pylist()]
 
 
