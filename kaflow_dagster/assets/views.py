@@ -252,6 +252,10 @@ def _sql(spec: PipelineSpec) -> str:
         for name, each in spec.transforms.items()
     ]
     parts += [
+        f"-- relation {name}, a set of {each.key}\nFROM {each.from_}"
+        for name, each in spec.dynamic_tables.items()
+    ]
+    parts += [
         f"-- {write.target}\n{(write.query or f'FROM {write.relation}').strip()}"
         for write in spec.writes
     ]

@@ -49,6 +49,8 @@ class LookupParams:
     """Those of the table that are wanted: by which rows are found, and what is read of them."""
     refresh: int
     """Milliseconds for which an answer may be used again."""
+    once: bool = False
+    """A row that finds several stays one: what is asked is whether there is any."""
 
     @property
     def decides(self) -> str:

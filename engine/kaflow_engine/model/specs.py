@@ -29,6 +29,7 @@ from kaflow_engine.model.query_settings import (
     StateSpec,
     Within,
 )
+from kaflow_engine.model.relations.dynamic_table_specs import DynamicTableSpec
 from kaflow_engine.model.relations.relation_specs import OF_READINGS, RelationSpec
 from kaflow_engine.model.relations.transform_specs import AnyRelation, AnyTransform, TransformSpec
 from kaflow_engine.model.sources.any_source import AnySource
@@ -86,7 +87,7 @@ class PipelineSpec(Spec):
     window: Duration | None = None
     query: Filled | None = None
     relations: dict[str, AnyRelation] = Field(default={})
-    """Named queries, readings and transforms, by the name after FROM."""
+    """Named queries, readings, transforms and dynamic tables, by the name after FROM."""
     output: AnyOutput | None = None
     """Where the rows of `query` go."""
     outputs: tuple[AnyListedOutput, ...] = ()
@@ -177,7 +178,7 @@ class PipelineSpec(Spec):
 
     @property
     def queried(self) -> Mapping[str, RelationSpec]:
-        """The relations that are no transforms, by name."""
+        """The relations that are queries, or say how others are read, by name."""
         return {n: each for n, each in self.relations.items() if isinstance(each, RelationSpec)}
 
     @property
@@ -189,6 +190,11 @@ class PipelineSpec(Spec):
     def transforms(self) -> Mapping[str, AnyTransform]:
         """The relations that are transforms, by name."""
         return {n: each for n, each in self.relations.items() if isinstance(each, TransformSpec)}
+
+    @property
+    def dynamic_tables(self) -> Mapping[str, DynamicTableSpec]:
+        """The relations that are dynamic tables, by name."""
+        return {n: each for n, each in self.relations.items() if isinstance(each, DynamicTableSpec)}
 
     def read_as(self, topic: str, reading: str | None) -> TopicSpec:
         """Return how a topic is read under the name of a reading; None: under its own."""

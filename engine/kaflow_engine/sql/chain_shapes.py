@@ -182,6 +182,7 @@ def _read(shape: QueryShape) -> Hashable:
             (
                 each.alias,
                 each.kind,
+                each.asks,
                 tuple((pair.outer.sql, pair.inner.sql) for pair in each.keys),
             )
             for each in shape.joins

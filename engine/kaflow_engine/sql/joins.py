@@ -12,6 +12,7 @@ from kaflow_engine.sql.select_list import conjuncts, resolved
 from kaflow_engine.sql.shape import Expr, KeyPair
 from kaflow_engine.sql.streamable import is_unnest, line_of
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.asked import asked_by, hide
 from kaflow_engine.sql.tables.joined import merge_columns, present, said_kind
 from kaflow_engine.sql.tables.kinds import ORDER, Kind, beside
 
@@ -70,6 +71,8 @@ def read_conditions(
             )
         shared[column.name.lower()] = (outer, inner)
     merge_columns(said_kind(join), scope, flat, relation, shared)
+    if asked_by(join) is not None:
+        hide(relation)
     scope.add(relation, join)
     if shared:
         return [Condition(left=left, right=right, line=line) for left, right in shared.values()]

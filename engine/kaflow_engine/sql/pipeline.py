@@ -19,7 +19,9 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.chain_shapes import with_said_at
 from kaflow_engine.sql.groups.changes import changes_as_rows
 from kaflow_engine.sql.groups.event_time import EventTimes
-from kaflow_engine.sql.named.attached import attached_text
+from kaflow_engine.sql.named.attached import attached_names, attached_text
+from kaflow_engine.sql.named.checks import unasked, with_checks
+from kaflow_engine.sql.named.dynamic_tables import dynamic_tables
 from kaflow_engine.sql.named.named import (
     Named,
     named_queries,
@@ -222,13 +224,15 @@ def _read(spec: PipelineSpec) -> list[_Read]:
     named: tuple[Named, ...] = (*relations, *readings, *rows)
     own = {reading.name.lower(): reading.tree for reading in readings}
     last = {each.name.lower(): each.tree for each in rows}
-    trees = {**parse_relations(relations), **own, **last}
+    sets, looked_up = dynamic_tables(spec), {name.lower() for name in attached_names(spec)}
+    asking = partial(with_checks, tables=sets, attached=looked_up)
+    trees = {**parse_relations(relations, asking), **own, **last}
     queries: list[tuple[Write, exp.Query, Location]] = []
     wrong: list[ModelError] = []
     for write in spec.writes:
         start = spec.place(*write.query_at)
         try:
-            tree = _tree(write, start, named)
+            tree = asking(_tree(write, start, named), at=start)
             if write.output.changes == "append":
                 tree = changes_as_rows(tree, write.target, start)
             queries.append((write, tree, start))
@@ -236,6 +240,7 @@ def _read(spec: PipelineSpec) -> list[_Read]:
             wrong.append(error)
     raise_all(wrong)
     check_relations([tree for _, tree, _ in queries], named, trees)
+    raise_all(list(unasked(sets, [*trees.values(), *(tree for _, tree, _ in queries)])))
     return [
         _Read(
             write=write,

@@ -38,6 +38,7 @@ from kaflow_engine.sql.select_list import columns_set, conjuncts, resolved
 from kaflow_engine.sql.shape import JoinShape, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.asked import as_asked
 from kaflow_engine.sql.tables.dimensions import become_tables
 from kaflow_engine.sql.tables.groups import as_table, looked_up
 from kaflow_engine.sql.tables.joined import before_join, said_kind
@@ -255,7 +256,7 @@ class _Reader:
         if flat.is_table or kind == "FULL":
             before_join(kind, scope, flat, relation, at)
         flat.add_side(side, relation.base)
-        flat.joins.append(found)
+        flat.joins.append(as_asked(join, found))
 
 
 def read_branches(

@@ -86,6 +86,8 @@ class JoinShape:
     """The joined side was written first, before a RIGHT JOIN."""
     several: bool = False
     """Events look up all rows with the key of the join, which is not the key of these rows."""
+    asks: str | None = None
+    """The dynamic table that it is, which events see as it was before their own record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from kaflow_engine.testing.local.executor import LocalPipeline
 START = 1_767_225_600_000
 
 
-def spec_of(query, columns, about):
+def spec_of(query, columns, about, relations=()):
     return pipeline_from_mapping(
         {
             "name": "p",
@@ -26,6 +26,7 @@ def spec_of(query, columns, about):
             "sources": {
                 "users": {"type": "postgres", "table_name": "crm.users", "attached": True, **about}
             },
+            "relations": dict(relations),
             "query": query,
             "output": {"topic": "out"},
         },
@@ -36,10 +37,10 @@ def spec_of(query, columns, about):
 class Running:
     """A pipeline on this machine, over a table as the database describes it."""
 
-    def __init__(self, url, query, columns, about=(), **how):
+    def __init__(self, url, query, columns, about=(), relations=(), **how):
         connections = {"default": PostgresConnection(url=url)}
         config = Config.model_validate({"postgres": {"connections": connections}})
-        spec = spec_of(query, columns, dict(about))
+        spec = spec_of(query, columns, dict(about), relations)
         found = resolve_columns(spec, config, ["users"])
         own = {"t": tuple(Column(name, kind) for name, kind in columns.items())}
         self.planned = build_plan(spec, config, {**own, **found})

@@ -145,6 +145,36 @@ def test_what_is_inserted_is_seen_at_once_or_after_refresh(postgres, crm, asked,
     assert [at_once.rows({"k": 1})[0]["name"], later.rows({"k": 1})[0]["name"]] == ["a", "a"]
 
 
+VIPS = {"vips": {"type": "dynamic_table", "from": "users", "key": "ID"}}
+
+
+def test_a_dynamic_table_in_the_database(postgres, crm, asked):
+    crm(
+        "CREATE TABLE crm.users (id integer, name text)",
+        "INSERT INTO crm.users VALUES (1, 'a'), (1, 'b'), (2, 'a'), (NULL, 'c')",
+    )
+    query = """
+        SELECT *, dynamic_table_check('vips', id) AS vip, u.name FROM t LEFT JOIN users u ON t.k = u.id
+        WHERE dynamic_table_check('vips', k + 1) IS DISTINCT FROM TRUE
+    """
+    columns = {"id": "INTEGER", "k": "INTEGER"}
+    running = Running(postgres.url, query.replace("*", "t.*"), columns, relations=VIPS)
+    rows = running.rows({"id": 1, "k": 2}, {"id": 3, "k": 1}, {"k": 4}, {"id": 2, "k": 4})
+    assert rows == [
+        {"id": 1, "k": 2, "vip": True, "name": "a"},
+        {"id": None, "k": 4, "vip": None, "name": None},
+        {"id": 2, "k": 4, "vip": True, "name": None},
+    ]
+    crm("DELETE FROM crm.users WHERE id = 1", "INSERT INTO crm.users VALUES (5, 'e')")
+    assert running.rows({"id": 1, "k": 9}, {"id": 5, "k": 5}) == [
+        {"id": 1, "k": 9, "vip": False, "name": None},
+        {"id": 5, "k": 5, "vip": True, "name": "e"},
+    ]
+    whole = "SELECT * FROM t WHERE NOT dynamic_table_check('vips', k)"
+    running = Running(postgres.url, whole, columns, relations=VIPS)
+    assert running.rows({"id": 1, "k": 1}, {"id": 1, "k": 5}) == [{"id": 1, "k": 1}]
+
+
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("spread", [False, True])
 def test_a_batch_that_runs_again_is_the_same(postgres, crm, place, spread):

@@ -35,6 +35,8 @@ class PostgresLookup:
     connection: Mapping[str, str] = field(repr=False)
     name: str
     """Of the source, for errors."""
+    once: bool = False
+    """Equal rows are one."""
 
     def with_values(
         self, on: Sequence[str], keys: Sequence[Sequence[str]]
@@ -89,7 +91,8 @@ class PostgresLookup:
         where = f" WHERE ({self.params.where}\n)" if self.params.where is not None else ""
         listed = ", ".join("%s::text[]" for _ in on)
         names = ", ".join(f"{_KEY}{number}" for number in range(len(on)))
-        before = f"SELECT {', '.join(keys)}, {made} FROM unnest("
+        select = "SELECT DISTINCT" if self.once else "SELECT"
+        before = f"{select} {', '.join(keys)}, {made} FROM unnest("
         behind = f") AS {_KEYS} ({names}) JOIN {table.name} ON {wanted}{where}"
         return before.replace("%", "%%") + listed + behind.replace("%", "%%")
 

@@ -11,10 +11,11 @@ from kaflow_engine.model.names import Filled, has_login, refuse, require_http
 from kaflow_engine.model.outputs.connection_specs import http_headers
 from kaflow_engine.model.outputs.sink_names import plugin_name
 from kaflow_engine.model.plugin_options import Option
+from kaflow_engine.model.relations.dynamic_table_specs import DynamicTableSpec
 from kaflow_engine.model.relations.relation_specs import RelationSpec
 from kaflow_engine.model.spec import CHOICE, Spec, type_of
 
-TRANSFORM_TYPES = ("handler", "script")
+_TYPES = ("dynamic_table", "handler", "script")
 _QUERY = f"{CHOICE}query"
 
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -136,14 +137,15 @@ def _choice(value: object) -> str:
     kind = type_of(value)
     if isinstance(kind, str) and "." in kind:
         return f"{CHOICE}plugin"
-    return f"{CHOICE}{kind}" if kind in TRANSFORM_TYPES else _QUERY
+    return f"{CHOICE}{kind}" if kind in _TYPES else _QUERY
 
 
 AnyTransform = ScriptSpec | HandlerSpec | PluginTransformSpec
-"""What a relation with a `type` may be."""
+"""What a transform may be."""
 
 AnyRelation = Annotated[
     Annotated[RelationSpec, Tag(_QUERY)]
+    | Annotated[DynamicTableSpec, Tag("\0dynamic_table")]
     | Annotated[ScriptSpec, Tag("\0script")]
     | Annotated[HandlerSpec, Tag("\0handler")]
     | Annotated[PluginTransformSpec, Tag("\0plugin")],

@@ -27,7 +27,13 @@ from kaflow_engine.plan.explain.explanation import (
 )
 from kaflow_engine.plan.explain.groups import group_parts
 from kaflow_engine.plan.explain.sinks import guarantee, sink_part, table_part
-from kaflow_engine.plan.explain.steps import chain_part, shared_filters, text_of, unknown_chain
+from kaflow_engine.plan.explain.steps import (
+    chain_part,
+    condition_text,
+    shared_filters,
+    text_of,
+    unknown_chain,
+)
 from kaflow_engine.plan.explain.topics import Columns, attached_part, topic_part
 from kaflow_engine.plan.planner.events.matching import kept_roles
 from kaflow_engine.plan.planner.grouping.settings import keyed_shapes, pace
@@ -231,7 +237,7 @@ def _branch(
     return BranchPart(
         chain=place,
         unnests=_unnests(shape),
-        where=tuple(text_of(part) for part in shape.where if part.sql not in known),
+        where=tuple(condition_text(part, shape) for part in shape.where if part.sql not in known),
         lineage=_lineage(shape),
         groups=group_parts(
             spec,

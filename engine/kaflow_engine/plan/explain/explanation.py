@@ -25,6 +25,8 @@ class SidePart:
     """A record sees it without what it changes itself."""
     several: bool = False
     """Of what is looked up all rows with the join key match."""
+    asks: str | None = None
+    """The dynamic table that it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Row
     """The joins over one key, and what rows wait for there."""
     for side in step.sides:
         what = f"{side.topic} {side.alias} ({side.role})" if side.topic else "groups, looked up"
+        what = what if side.asks is None else f"dynamic table {side.asks}, looked up"
         yield f"{side.kind} JOIN", what
         yield "  on", " AND ".join(side.on)
         if side.several:

@@ -18,7 +18,10 @@ from kaflow_engine.plan.planner.events.matching import (
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.wiring import relation_of
 from kaflow_engine.sql.chain_shapes import Below, ChainShape, common_filters, common_key
+from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
+from kaflow_engine.sql.syntax import DIALECT
+from kaflow_engine.sql.tables.asked import answer_of
 
 
 def unknown_chain(spec: PipelineSpec, wait: int) -> ChainPart:
@@ -60,7 +63,6 @@ def chain_part(
     roles = [role.said_by(shape.said_at) for role in roles]
     grouped = all(branch.shape.gathered for branch in queries.branches)
     own = with_emission(spec, shape, roles, grouped=grouped)
-    named = names_of_rows(shape)
     matching = matching_of(own, shape, roles)
     ttl = next((role.ttl for role in roles if role.name == shape.driving.topic), 0)
     shared = shared_filters(queries)
@@ -81,7 +83,7 @@ def chain_part(
         if shape.is_table
         else _steps_of(shape, roles, planned, matching, before=own.lookup == "before"),
         where=tuple(
-            shown(part.meaning or part.sql, named)
+            condition_text(part, shape)
             for part in shared
             if of_rows or not part.aliases <= driving
         ),
@@ -191,10 +193,23 @@ def _side(
         filter=tuple(shown(part.sql, named) for part in filters),
         within=None if within is None else (within.before, within.after),
         several=join.several,
-        before=before and role in ("groups", "table"),
+        asks=join.asks,
+        before=(before or join.asks is not None) and role in ("groups", "table"),
     )
 
 
 def text_of(expr: Expr) -> str:
     """Return an expression as it is shown."""
     return plain(expr.meaning or expr.sql).replace('"', "")
+
+
+def condition_text(part: Expr, shape: QueryShape) -> str:
+    """Return a condition on the rows of a query as it is shown, questions to dynamic tables as
+    their author wrote them."""
+    sql = part.meaning or part.sql
+    for join in (join for join in shape.joins if join.asks is not None):
+        for pair in join.keys:
+            value, found = parse_expression(pair.outer.sql), parse_expression(pair.inner.sql)
+            answer = answer_of(value, found).sql(dialect=DIALECT)
+            sql = sql.replace(answer, f"dynamic_table_check('{join.asks}', {pair.outer.sql})")
+    return shown(sql, names_of_rows(shape))

@@ -212,7 +212,7 @@ def _side(
             key=key,
             filter=_all_of(conditions),
             ttl=0,
-            lookup=spec.lookup,
+            lookup="before" if join.asks else spec.lookup,
             keep=FOREVER,
             tombstones=True,
             rows=tuple(

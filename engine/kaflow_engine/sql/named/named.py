@@ -9,6 +9,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.groups.changes import ChangesText, reading_changes
 from kaflow_engine.sql.groups.first_rows import with_last_rows
 from kaflow_engine.sql.groups.runs import RunText
+from kaflow_engine.sql.named.dynamic_tables import dynamic_tables
 from kaflow_engine.sql.named.transforms import transform_text
 from kaflow_engine.sql.transforms.rows import TransformText, transformed
 
@@ -68,6 +69,29 @@ class NamedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedSet:
+    """A relation that is the set of the values which a column has in another one."""
+
+    name: str
+    of: str
+    key: str
+    at: Location
+    """Where its name stands."""
+
+    @property
+    def tree(self) -> exp.Query:
+        """The query of these values; NULL is none of them."""
+        column = exp.column(exp.to_identifier(self.key, quoted=True))
+        known = column.copy().is_(exp.null()).not_()
+        of = exp.Table(this=exp.to_identifier(self.of, quoted=True))
+        return exp.select(column).from_(of).where(known).group_by(column.copy())
+
+    def counted_from(self, start: Location) -> exp.Query:
+        """Return that query as if it stood at the name, with lines counted from `start`."""
+        return _standing(self.tree, self.at, start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamedChanges:
     """A relation whose rows are the changes of another one, which is a table."""
 
@@ -114,7 +138,7 @@ class NamedTransform:
         return _standing(self.tree, self.at, start)
 
 
-Named = NamedQuery | NamedTopic | NamedRows | NamedChanges | NamedTransform
+Named = NamedQuery | NamedTopic | NamedRows | NamedSet | NamedChanges | NamedTransform
 
 
 def _standing(tree: exp.Query, at: Location, start: Location) -> exp.Query:
@@ -157,7 +181,7 @@ def named_topics(spec: PipelineSpec) -> tuple[NamedTopic, ...]:
 
 def named_rows(
     spec: PipelineSpec,
-) -> tuple[NamedRows | NamedChanges | NamedTransform, ...]:
+) -> tuple[NamedRows | NamedSet | NamedChanges | NamedTransform, ...]:
     """Return the relations whose rows are those of others, in another way.
 
     Raises:
@@ -178,7 +202,12 @@ def named_rows(
         for name, relation in spec.queried.items()
         if relation.from_ is not None and relation.batch is None
     )
-    return (*read, *transforms)
+    sets = (
+        NamedSet(name=each.name, of=each.of, key=each.key, at=each.at)
+        for each in dynamic_tables(spec)
+        if not each.attached
+    )
+    return (*read, *sets, *transforms)
 
 
 def _run_of(spec: PipelineSpec, name: str) -> RunText | None:

@@ -1,6 +1,7 @@
 """Relations: named queries beside a query, which reads them as it reads those of its WITH."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -8,21 +9,27 @@ from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.groups.runs import check_run, reading_runs
 from kaflow_engine.sql.groups.windows import with_windows_that_change
-from kaflow_engine.sql.named.named import Named, NamedQuery, NamedTopic, whole
+from kaflow_engine.sql.named.named import Named, NamedQuery, NamedSet, NamedTopic, whole
 from kaflow_engine.sql.parse import parse_query
 
 
-def parse_relations(relations: Sequence[NamedQuery]) -> dict[str, exp.Query]:
+class Asking(Protocol):
+    """Lets a query whose text begins at a place join the dynamic tables that it asks."""
+
+    def __call__(self, query: exp.Query, *, at: Location | None) -> exp.Query: ...
+
+
+def parse_relations(relations: Sequence[NamedQuery], asking: Asking) -> dict[str, exp.Query]:
     """Return the trees of relations by lower-case name.
 
     Raises:
-        ModelError: One cannot be parsed.
+        ModelError: One cannot be parsed, or asks a dynamic table as it cannot.
     """
     found: dict[str, exp.Query] = {}
     wrong: list[ModelError] = []
     for relation in relations:
         try:
-            found[relation.name.lower()] = _tree(relation)
+            found[relation.name.lower()] = asking(_tree(relation), at=relation.start)
         except ModelError as error:
             wrong.append(error)
     raise_all(wrong)
@@ -66,7 +73,9 @@ def check_relations(
                 ModelError(
                     f"nothing reads the relation '{relation.name}'",
                     relation.at,
-                    "name it after FROM or JOIN, or remove it",
+                    f"write dynamic_table_check('{relation.name}', <value>), or remove it"
+                    if isinstance(relation, NamedSet)
+                    else "name it after FROM or JOIN, or remove it",
                 )
             )
     raise_all(wrong)

@@ -1,12 +1,12 @@
 """Tables of databases that a query joins: its rows go past them as past a transform, which asks the
 database for the rows with the values of its join condition."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
 from kaflow_engine.flow.origins.databases import PostgresParams
 from kaflow_engine.flow.transforms import IN, PASSED, LookupParams
 from kaflow_engine.model.columns import Column
@@ -17,6 +17,7 @@ from kaflow_engine.sql.scope import NeedsSchema, Relation, Schemas, Scope, eleme
 from kaflow_engine.sql.shape import JoinKind
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.asked import VALUE, Asked, asked_by
 from kaflow_engine.sql.tables.joined import said_kind
 
 LOOKUP = "lookup"
@@ -103,20 +104,35 @@ def join_attached(
         outputs={},
         base=flat.unique(join.this.alias_or_name),
     )
-    relation.outputs = {c.name: element(relation.base, c.name) for c in columns}
+    asked = asked_by(join)
+    shown = {c.name: c for c in columns} if asked is None else _value(asked, attached, columns, at)
+    relation.outputs = {n: element(relation.base, c.name) for n, c in shown.items()}
     conditions = read_conditions(join, relation, scope, flat, wrong)
     if conditions is not None:
-        _look_up(attached, said_kind(join), conditions, columns, scope, flat, at)
+        kind = said_kind(join)
+        _look_up(attached, kind, conditions, shown, scope, flat, at, once=asked is not None)
+
+
+def _value(
+    asked: Asked, attached: AttachedText, columns: Sequence[Column], at: Location | None
+) -> Mapping[str, Column]:
+    """Return the column that is asked, under the name that questions have for it."""
+    found = [column for column in columns if column.name.lower() == asked.key.lower()]
+    if not found:
+        raise UnknownName("column", asked.key, [column.name for column in columns], at)
+    return {VALUE: found[0]}
 
 
 def _look_up(
     attached: AttachedText,
     kind: JoinKind,
     conditions: Sequence[Condition],
-    columns: Sequence[Column],
+    shown: Mapping[str, Column],
     scope: Scope,
     flat: Flat,
     at: Location | None,
+    *,
+    once: bool,
 ) -> None:
     """Let rows go past a table, and give all columns the names that they have behind it."""
     *before, relation = scope.relations
@@ -142,16 +158,17 @@ def _look_up(
         group.keys[f"{IN}{ON}{number}"] = outer
     for name, tree in flat.record.items():
         group.keys[f"{PASSED}{name}"] = tree
-    found = [(f"{relation.alias}.{column.name}", column) for column in columns]
+    found = [(f"{relation.alias}.{name}", column) for name, column in shown.items()]
     group.transform = TransformShape(
         name=attached.name,
         params=LookupParams(
             table=attached.params,
             left=kind == "LEFT",
-            on=tuple(name for _, name in pairs),
+            on=tuple(shown[name].name for _, name in pairs),
             columns=tuple((called, column.name) for called, column in found),
-            types=tuple(columns),
+            types=tuple(shown.values()),
             refresh=attached.refresh,
+            once=once,
         ),
         schema=(
             *((f"{ON}{number}", None) for number in range(len(pairs))),
@@ -160,7 +177,11 @@ def _look_up(
     )
     flat.groups.append(group)
     flat.record = {name: group.column(f"{PASSED}{name}") for name in flat.record}
-    relation.outputs = {column.name: group.column(called) for called, column in found}
+    behind = {n: group.column(called) for n, (called, _) in zip(shown, found, strict=True)}
+    if once:
+        relation.record = behind
+    else:
+        relation.outputs = behind
 
 
 def _refuse(attached: AttachedText, kind: JoinKind, flat: Flat, at: Location | None) -> None:
@@ -200,7 +221,7 @@ def _pair(condition: Condition, relation: Relation, at: Location | None) -> tupl
 def _own(tree: exp.Expr, relation: Relation) -> str | None:
     """Return the column of a table that an expression is; None of another one."""
     tree = tree.unnest()
-    names = relation.outputs or {}
+    names = {**(relation.outputs or {}), **relation.record}
     return next((name for name, column in names.items() if column == tree), None)
 
 

@@ -56,6 +56,7 @@ class LookUp:
     def _name(self) -> str:
         """What answers are kept under: those by other columns, or of others, are others."""
         said = [self.params.on, repr(self.params.table), repr(self.params.types)]
+        said += ["once"] if self.params.once else []
         by = sha256(json.dumps(said).encode())
         return f"{self.transform.name}-{by.hexdigest()[:8]}"
 
@@ -102,6 +103,7 @@ class LookUp:
             self.params.types,
             batch.connection("postgres", self.params.table.connection),
             self.transform.name,
+            self.params.once,
         )
         found: dict[str, list[str]] = {each: [] for each in left}
         by_texts = {tuple(json.loads(each)): each for each in left}
@@ -173,8 +175,9 @@ class LookUp:
             for on, name in pairs
         )
         kind = "LEFT" if self.params.left else "INNER"
+        select = 'SELECT DISTINCT ON (numbered."$row")' if self.params.once else "SELECT"
         return (
-            f'SELECT numbered."$row", {chosen} FROM numbered {kind} JOIN found ON '
+            f'{select} numbered."$row", {chosen} FROM numbered {kind} JOIN found ON '
             f'numbered."$answer" = found."$answer" AND {equal} '
             'ORDER BY numbered."$row", found."$place"'
         )

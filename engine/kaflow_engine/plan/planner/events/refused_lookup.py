@@ -1,10 +1,14 @@
-"""What `lookup: before` has no effect on, or cannot say."""
+"""What `lookup: before` has no effect on, or cannot say; and so of dynamic tables."""
 
 from collections.abc import Iterator, Sequence
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.sql.shape import QueryShape, SourceShape
+from kaflow_engine.plan.planner.events.matching import emission_of
+from kaflow_engine.plan.planner.roles import TopicRole
+from kaflow_engine.sql.chain_shapes import ChainShape
+from kaflow_engine.sql.shape import JoinShape, QueryShape, SourceShape
+from kaflow_engine.sql.syntax import at_line
 
 
 def wrong_lookup(spec: PipelineSpec, shapes: Sequence[QueryShape]) -> Iterator[ModelError]:
@@ -44,6 +48,53 @@ def wrong_lookup(spec: PipelineSpec, shapes: Sequence[QueryShape]) -> Iterator[M
             place,
             "remove one of the two",
         )
+
+
+def wrong_asked(
+    spec: PipelineSpec, chains: Sequence[ChainShape], roles: Sequence[TopicRole]
+) -> Iterator[ModelError]:
+    """Yield why records cannot ask dynamic tables as these were before what they add themselves.
+
+    Args:
+        spec: What the author wrote, as it counts for these queries.
+        chains: What they read and join.
+        roles: The topics.
+    """
+    for chain in (chain for chain in chains if not chain.shape.is_table):
+        shape = chain.shape
+        start = spec.place(*spec.writes[chain.branches[0].output].query_at)
+        grouped = all(branch.shape.gathered for branch in chain.branches)
+        emission = emission_of(spec, shape, roles, grouped=grouped)
+        for join in (join for join in shape.joins if join.asks):
+            place = at_line(start, join.line)
+            if any(_clock(spec, fed) != _clock(spec, shape.driving) for fed in _own(shape, join)):
+                yield ModelError(
+                    "dynamic_table_check needs one event time of the records that ask a dynamic "
+                    "table and fill it",
+                    place,
+                    "give both readings of the topic the same event_time",
+                )
+            elif emission == "final":
+                yield ModelError(
+                    "dynamic_table_check contradicts final emission, which looks when the time is "
+                    "up",
+                    place,
+                    "use another emission",
+                )
+            elif spec.on_dimension_update == "reemit":
+                yield ModelError(
+                    "dynamic_table_check contradicts 'on_dimension_update: reemit', which forms "
+                    "rows again",
+                    place,
+                    "remove on_dimension_update",
+                )
+
+
+def _own(shape: QueryShape, join: JoinShape) -> Iterator[SourceShape]:
+    """Yield the readings of the driving topic that feed what a join looks up."""
+    query = shape.source(join.alias).query
+    if query is not None:
+        yield from (each for each in _read(query) if each.topic == shape.driving.topic)
 
 
 def _feeding(shape: QueryShape) -> Iterator[SourceShape]:

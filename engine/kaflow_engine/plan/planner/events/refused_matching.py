@@ -8,7 +8,7 @@ from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, own
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.events.matching import emission_of, looks_up_only, row_times
-from kaflow_engine.plan.planner.events.refused_lookup import wrong_lookup
+from kaflow_engine.plan.planner.events.refused_lookup import wrong_asked, wrong_lookup
 from kaflow_engine.plan.planner.events.refused_within import wrong_within
 from kaflow_engine.plan.planner.events.sides import event_aliases, left_events
 from kaflow_engine.plan.planner.roles import TopicRole
@@ -86,6 +86,7 @@ def _wrong_of(
     if not found:
         yield from _without_effect(spec, [chain.shape for chain in chains], roles)
     yield from wrong_lookup(spec, [chain.shape for chain in chains])
+    yield from wrong_asked(spec, chains, roles)
     for chain in found:
         yield from _wrong_joins(spec, chain, roles)
     for topic in sorted(row_times(spec, chains, roles)):
