@@ -12,7 +12,7 @@ from kaflow_engine.sql.select_list import conjuncts, resolved
 from kaflow_engine.sql.shape import Expr, KeyPair
 from kaflow_engine.sql.streamable import is_unnest, line_of
 from kaflow_engine.sql.syntax import at_line
-from kaflow_engine.sql.tables.asked import asked_by, hide
+from kaflow_engine.sql.tables.asked import asked_by, check_value, hide
 from kaflow_engine.sql.tables.joined import merge_columns, present, said_kind
 from kaflow_engine.sql.tables.kinds import ORDER, Kind, beside
 
@@ -80,6 +80,8 @@ def read_conditions(
     trees = resolved(parts, scope, wrong)
     if len(trees) < len(parts):
         return None
+    if not flat.is_table:
+        check_value(join, trees, at_line(scope.at, line))
     return [
         Condition.of(tree, at_line(scope.at, line_of(part) or line), line)
         for part, tree in zip(parts, trees, strict=True)

@@ -4,19 +4,22 @@ from collections.abc import Hashable
 
 from kaflow_engine.errors import Location
 from kaflow_engine.model.outputs.output_specs import Write
-from kaflow_engine.model.query_settings import OF_QUERIES, QuerySettings
+from kaflow_engine.model.query_settings import OF_QUERIES, EmissionSpec, QuerySettings
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 
 OF_JOINS = ("emission", "within", "row_time", "lookup", "state")
 """Keys that say when joined rows leave, and for how long rows may match."""
 
+OF_SETS = QuerySettings(emission=EmissionSpec(type="immediate"))
+"""What counts for dynamic tables: a value is in one as soon as its row is there."""
+
 
 def settings_at(spec: PipelineSpec, owner: Path) -> QuerySettings | None:
     """Return what a relation or an output says itself; None of the pipeline."""
     match owner:
         case ("relations", str(name)):
-            return spec.queried.get(name)
+            return OF_SETS if name in spec.dynamic_tables else spec.queried.get(name)
         case ("outputs", int(number)):
             return spec.outputs[number]
         case _:
@@ -53,8 +56,10 @@ def owner_of_rows(spec: PipelineSpec, write: Write, key: str) -> Path:
 
 
 def _relation_with(spec: PipelineSpec, write: Write, at: Location) -> str | None:
-    """Return the relation in whose query a place is; None: in that of the output."""
-    found: list[str] = []
+    """Return the relation in whose query a place is, or which stands there; None: it is in the
+    query of the output."""
+    sets = {name: spec.place("relations", name) for name in spec.dynamic_tables}
+    found = [name for name, place in sets.items() if place == at and at.line is not None]
     for name, relation in spec.queried.items():
         start = spec.place("relations", name, "query")
         if relation.query is None or start.line is None or at.line is None or start.file != at.file:

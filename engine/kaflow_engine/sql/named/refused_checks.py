@@ -7,13 +7,16 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
 from kaflow_engine.sql.groups.calls import function_of
 from kaflow_engine.sql.groups.grouping import is_grouped, text_of
+from kaflow_engine.sql.groups.runs import RunText
 from kaflow_engine.sql.named.dynamic_tables import DynamicTable
+from kaflow_engine.sql.parse import parse_select
 from kaflow_engine.sql.streamable import is_unnest, line_of
-from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.syntax import DIALECT, at_line
 
 CHECK = "dynamic_table_check"
 _WRITE = f"write {CHECK}('<dynamic table>', <value>)"
-_LIST = "unnest the list in a derived table, and ask in the SELECT around it"
+_ELSEWHERE = "write it to a topic, and ask in another pipeline"
+_ELEMENTS = "write the unnested rows to a topic, and ask in another pipeline"
 
 
 def calls_in(tree: exp.Expr) -> Iterator[exp.Anonymous]:
@@ -50,6 +53,12 @@ def wrong_checks(
         at: Where its text begins.
     """
     asked: set[str] = set()
+    for select in query.find_all(exp.Select):
+        for item in (item for item in select.expressions if next(calls_in(item), None)):
+            if not isinstance(item, exp.Alias):
+                shown = item.sql(dialect=DIALECT, normalize_functions=False)
+                what = f"the output column {shown} has no name"
+                yield SqlError(what, at_line(at, line_of(item, select)), "give it one with AS")
     for call in calls_in(query):
         place = at_line(at, line_of(call, call.parent_select))
         name = name_in(call)
@@ -71,6 +80,21 @@ def wrong_checks(
             )
 
 
+def refuse_in_run(run: RunText) -> None:
+    """Refuse questions in SQL over runs of rows, which DuckDB runs as it is.
+
+    Raises:
+        SqlError: With the way out.
+    """
+    call = next(calls_in(parse_select(run.sql, run.start)), None)
+    if call is not None:
+        raise SqlError(
+            f"{CHECK} stands in SQL over runs of rows",
+            at_line(run.start, line_of(call)),
+            "ask in a query of its own, and let the runs be made of its rows: from: <relation>",
+        )
+
+
 def _unknown(
     name: str, known: Mapping[str, DynamicTable], place: Location | None
 ) -> UnknownName | SqlError:
@@ -86,27 +110,23 @@ def _refused(
 ) -> tuple[str, str] | None:
     """Return why a call cannot be a join below the rows of its SELECT, and the way out."""
     select, value = call.parent_select, call.expressions[1]
+    if call.find_ancestor(exp.Lambda, exp.Comprehension, exp.Select) is not select:
+        return "stands in a function of a list", _ELEMENTS
     if select is None or value.find(exp.Column) is None:
         return "asks for a value that reads no column", "write a column of the rows as the value"
     if any(calls_in(value)):
-        return "asks for what another one says", "ask in a derived table, and read its column"
+        return "asks for what another one says", _ELSEWHERE
     if value.find(exp.Explode):
-        return "asks for elements of a list", _LIST
-    if call.find_ancestor(exp.Lambda, exp.Comprehension, exp.Select) is not select:
-        return "stands in a function of a list", _LIST
+        return "asks for elements of a list", _ELEMENTS
     if call.find_ancestor(exp.Join, exp.Select) is not select:
-        return "stands in a join", "write it into WHERE, or into a derived table that is joined"
+        return "stands in a join", "write it into WHERE, or into a CASE that is selected"
     joins: list[exp.Join] = select.args.get("joins") or []
-    for join in (join for join in joins if is_last(join, table, attached)):
-        if _reads(value, join):
-            return (
-                ("asks for elements of a list", _LIST)
-                if is_unnest(join)
-                else (
-                    f"asks for a value of '{join.this.alias_or_name}', looked up behind it",
-                    "ask for a value of the rows before",
-                )
-            )
+    behind = [join for join in joins if is_last(join, table, attached) and _reads(value, join)]
+    if any(map(is_unnest, behind)):
+        return "asks for elements of a list", _ELEMENTS
+    if behind:
+        called = behind[0].this.alias_or_name
+        return f"asks for a value of '{called}', which is looked up later", "ask for another one"
     if is_grouped(select) and not _is_of_rows(call, select):
         return (
             "is asked about groups",

@@ -10,6 +10,7 @@ from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.groups.runs import check_run, reading_runs
 from kaflow_engine.sql.groups.windows import with_windows_that_change
 from kaflow_engine.sql.named.named import Named, NamedQuery, NamedSet, NamedTopic, whole
+from kaflow_engine.sql.named.refused_checks import refuse_in_run
 from kaflow_engine.sql.parse import parse_query
 
 
@@ -41,6 +42,7 @@ def _tree(relation: NamedQuery) -> exp.Query:
         tree = parse_query(relation.sql, relation.start)
         return with_windows_that_change(tree) if relation.windows_change else tree
     check_run(relation.run)
+    refuse_in_run(relation.run)
     return reading_runs(whole(relation.below), relation.run)
 
 

@@ -1,10 +1,12 @@
 """Sets that a query asks for a value: they are joined, and the query sees nothing else of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sqlglot import exp
 
+from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.scope import Relation
 from kaflow_engine.sql.shape import JoinShape
 
@@ -40,6 +42,29 @@ def asked_by(join: exp.Expr) -> Asked | None:
 def hide(relation: Relation) -> None:
     """Let a joined set be found by its name alone: it adds no column to `*`, and no name."""
     relation.outputs, relation.record = {}, relation.outputs or {}
+
+
+def check_value(join: exp.Join, trees: Sequence[exp.Expr], at: Location | None) -> None:
+    """Refuse to ask what the engine keeps for a value that is made of several sources.
+
+    Args:
+        join: The question.
+        trees: Its condition, with columns resolved.
+        at: Where it stands.
+
+    Raises:
+        SqlError: With the way out.
+    """
+    asked = asked_by(join)
+    read = {c.name.partition(".")[0] for tree in trees for c in tree.find_all(exp.Column)}
+    if asked is not None and len(read) > 2 and isinstance(join.this, exp.Subquery):
+        raise SqlError(
+            f"dynamic_table_check('{asked.name}', …) asks for a value that is made of several "
+            "topics",
+            at,
+            "ask for a column of one of them; or write the joined rows to a topic, and ask in "
+            "another pipeline",
+        )
 
 
 def as_asked(join: exp.Join, shape: JoinShape) -> JoinShape:

@@ -79,14 +79,7 @@ def wrong_asked(
                     "dynamic_table_check contradicts final emission, which looks when the time is "
                     "up",
                     place,
-                    "use another emission",
-                )
-            elif spec.on_dimension_update == "reemit":
-                yield ModelError(
-                    "dynamic_table_check contradicts 'on_dimension_update: reemit', which forms "
-                    "rows again",
-                    place,
-                    "remove on_dimension_update",
+                    "say another one at this query; windows over its rows may be final",
                 )
 
 
