@@ -112,6 +112,8 @@ def _parts(author: Author, columns: Columns | None, *, whole: bool) -> Iterator[
         raise NotExpressible("changes as rows of their own")
     author = dimensions_as_tables(_kept(author, outputs))
     relations = author.get("relations", {})
+    if any(spec.get("type") == "dynamic_table" for spec in relations.values()):
+        raise NotExpressible("dynamic tables")
     if any("from" in spec for spec in relations.values()):
         raise NotExpressible("the last row of each key")
     readings = {name: spec["topic"] for name, spec in relations.items() if "topic" in spec}

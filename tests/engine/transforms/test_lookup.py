@@ -154,7 +154,8 @@ def test_a_dynamic_table_in_the_database(postgres, crm, asked):
         "INSERT INTO crm.users VALUES (1, 'a'), (1, 'b'), (2, 'a'), (NULL, 'c')",
     )
     query = """
-        SELECT *, dynamic_table_check('vips', t.id) AS vip, u.name FROM t LEFT JOIN users u ON t.k = u.id
+        SELECT *, dynamic_table_check('vips', t.id) AS vip, u.name
+        FROM t LEFT JOIN users u ON t.k = u.id
         WHERE dynamic_table_check('vips', k + 1) IS DISTINCT FROM TRUE
     """
     columns = {"id": "INTEGER", "k": "INTEGER"}

@@ -28,7 +28,7 @@ def settings_at(spec: PipelineSpec, owner: Path) -> QuerySettings | None:
 
 def owners(spec: PipelineSpec, key: str) -> tuple[Path, ...]:
     """Return the relations and outputs that say something under a key themselves."""
-    every: list[Path] = [("relations", name) for name in spec.relations]
+    every: list[Path] = [("relations", name) for name in spec.queried]
     every += [("outputs", number) for number in range(len(spec.outputs))]
     return tuple(owner for owner in every if _says(spec, owner, key))
 
@@ -58,8 +58,7 @@ def owner_of_rows(spec: PipelineSpec, write: Write, key: str) -> Path:
 def _relation_with(spec: PipelineSpec, write: Write, at: Location) -> str | None:
     """Return the relation in whose query a place is, or which stands there; None: it is in the
     query of the output."""
-    sets = {name: spec.place("relations", name) for name in spec.dynamic_tables}
-    found = [name for name, place in sets.items() if place == at and at.line is not None]
+    found: list[str] = []
     for name, relation in spec.queried.items():
         start = spec.place("relations", name, "query")
         if relation.query is None or start.line is None or at.line is None or start.file != at.file:
@@ -69,7 +68,8 @@ def _relation_with(spec: PipelineSpec, write: Write, at: Location) -> str | None
             continue
         if start.line <= at.line <= start.line + relation.query.rstrip().count("\n"):
             found.append(name)
-    return found[0] if len(found) == 1 else None
+    sets = (name for name in spec.dynamic_tables if spec.place("relations", name) == at)
+    return found[0] if len(found) == 1 else None if found else next(sets, None)
 
 
 def as_said_by(spec: PipelineSpec, owner: Path) -> PipelineSpec:
