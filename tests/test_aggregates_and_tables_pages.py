@@ -1,4 +1,4 @@
-"""The pages about aggregates and tables: their examples run as they stand there."""
+"""The pages about aggregates, tables and dynamic tables: their examples run as they stand there."""
 # pyright: basic
 
 from textwrap import indent
@@ -32,6 +32,11 @@ def test_an_example_of_tables_gives_what_the_page_says(number, tmp_path):
     pipeline, records = TABLES[number : number + 2]
     body = indent(pipeline, "    ") + indent(records, "  ")
     check(f"- case: tables\n  pipeline:\n{body}", tmp_path)
+
+
+@pytest.mark.parametrize("text", blocks("yaml", "dynamic-tables.md"), ids=lambda text: text[8:30])
+def test_an_example_of_dynamic_tables_gives_what_the_page_says(text, tmp_path):
+    check(text, tmp_path)
 
 
 def test_the_example_of_a_processor_gives_what_the_page_says(tmp_path):
