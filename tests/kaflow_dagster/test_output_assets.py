@@ -69,6 +69,15 @@ def test_a_stream_shows_its_transforms(tmp_path):
     assert stream.query == "-- relation scored, by a handler\nFROM orders\n\n-- o\nFROM scored"
 
 
+def test_a_stream_shows_its_dynamic_tables(tmp_path):
+    relation = "seen: {type: dynamic_table, from: orders, key: id}"
+    query = "SELECT id FROM orders WHERE NOT dynamic_table_check('seen', id)"
+    text = f'name: p\nrelations: {{{relation}}}\noutputs: [{{query: "{query}", topic: o}}]\n'
+    tmp_path.joinpath("p.yaml").write_text(f"{text}topics: {{orders: {{columns: {{id: INT}}}}}}\n")
+    (stream,) = view_project([tmp_path]).pipelines
+    assert stream.query == f"-- relation seen, a set of id\nFROM orders\n\n-- o\n{query}"
+
+
 @pytest.mark.parametrize(
     ("key", "columns", "lineage"),
     [
