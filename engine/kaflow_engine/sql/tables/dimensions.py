@@ -11,6 +11,7 @@ from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.joins import read_conditions, split_condition
 from kaflow_engine.sql.scope import Relation, Scope
 from kaflow_engine.sql.shape import Expr
+from kaflow_engine.sql.tables.asked import asked_by
 from kaflow_engine.sql.tables.groups import changes, looked_up
 from kaflow_engine.sql.tables.joined import present
 
@@ -29,11 +30,21 @@ def become_tables(
         at: Where the join stands.
 
     Raises:
-        ModelError: The condition is wrong, or says no columns of the dimension.
+        ModelError: The condition is wrong, or says no columns of the dimension; or a dimension asks
+            a dynamic table.
     """
     first = flat.is_dimension and (side.is_table or changes(side))
     if not first and not (side.is_dimension and flat.is_table):
         return
+    asked = asked_by(join)
+    if asked is not None:
+        raise SqlError(
+            f"dynamic_table_check('{asked.name}', …) is asked by rows of dimension "
+            f"'{scope.relations[0].alias}'",
+            at,
+            f"declare topics: {flat.sources[0][1]}: table: true, and take it out of "
+            "state.dimensions; or read its records as events, by taking it out alone",
+        )
     trial = replace(scope, relations=[*scope.relations], merged=dict(scope.merged))
     _, joined = looked_up(side, relation)
     conditions = read_conditions(join, joined, trial, flat, [])
