@@ -1,18 +1,27 @@
-"""Dynamic tables answer as sets in Python do, whatever the cut into batches and tasks."""
+"""Dynamic tables answer as sets in Python do, whatever the cut into batches and tasks, and wherever
+a batch is killed."""
 
 import json
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from kaflow_engine.errors import Location
+from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.testing.cases.cases import run_case
 from kaflow_engine.testing.cases.cuts import Cuts
 from kaflow_engine.testing.cases.executor import LocalExecutor
 from kaflow_engine.testing.cases.files import load_cases
 from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines
+from kaflow_engine.testing.local.executor import LocalPipeline
+from kaflow_engine.testing.local.world import Crashed
 
 QUERY = """
 SELECT n, dynamic_table_check('seen', a) AS seen, dynamic_table_check('held', b) AS held,
@@ -82,3 +91,52 @@ def test_answers_are_those_of_sets(tmp_path: Path, seed: int) -> None:
     executor, around = LocalExecutor(spread=seed == 2), Surroundings(variables={})
     result = run_case(case, executor, cuts=cuts, replay=seed == 3, around=around)
     assert result.passed, "\n".join(report_lines(result))
+
+
+FIRST = {
+    "name": "first",
+    "relations": {"seen": {"type": "dynamic_table", "from": "visits", "key": "user"}},
+    "query": "SELECT n, user FROM visits WHERE NOT dynamic_table_check('seen', user)",
+    "output": {"topic": "out"},
+    "topics": {"visits": {"columns": {"n": "INTEGER", "user": "INTEGER"}}},
+}
+START = 1_767_225_600_000
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_each_first_one_passes_once_wherever_a_batch_is_killed(spread: bool) -> None:
+    spec = pipeline_from_mapping(FIRST, Location("p.yaml"))
+    plan = build_plan(spec, Config(), {"visits": declared_columns(spec, "visits") or ()}).plan
+    killed: set[tuple[int, str, str]] = set()
+
+    def kill_once(when: str, step: str) -> None:
+        place = (batch, when, step)
+        if place not in killed:
+            killed.add(place)
+            raise Crashed
+
+    pipeline = LocalPipeline(plan, {"visits": range(2)}, spread=spread, point=kill_once)
+    first: list[int] = []
+    for batch in range(3):
+        numbers = range(batch * 20, batch * 20 + 20)
+        done = pipeline.run(records(numbers), START + numbers.stop)
+        first += [json.loads(row["value"])["n"] for row in done.output.to_pylist()]
+    assert len(killed) >= 20
+    assert sorted(first) == list(range(25))
+
+
+def records(numbers: range) -> pa.Table:
+    """Return visits of 25 users, who come again and again."""
+    rows = [
+        {
+            "topic": "visits",
+            "partition": n % 2,
+            "offset": n // 2,
+            "timestamp": START + n,
+            "key": None,
+            "value": json.dumps({"n": n, "user": n % 25}).encode(),
+            "headers": [],
+        }
+        for n in sorted(numbers, key=lambda n: n % 2)
+    ]
+    return pa.Table.from_pylist(rows, schema=RECORDS)

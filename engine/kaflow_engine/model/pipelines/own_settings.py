@@ -4,22 +4,19 @@ from collections.abc import Hashable
 
 from kaflow_engine.errors import Location
 from kaflow_engine.model.outputs.output_specs import Write
-from kaflow_engine.model.query_settings import OF_QUERIES, EmissionSpec, QuerySettings
+from kaflow_engine.model.query_settings import OF_QUERIES, QuerySettings
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 
 OF_JOINS = ("emission", "within", "row_time", "lookup", "state")
 """Keys that say when joined rows leave, and for how long rows may match."""
 
-OF_SETS = QuerySettings(emission=EmissionSpec(type="immediate"))
-"""What counts for dynamic tables: a value is in one as soon as its row is there."""
-
 
 def settings_at(spec: PipelineSpec, owner: Path) -> QuerySettings | None:
     """Return what a relation or an output says itself; None of the pipeline."""
     match owner:
         case ("relations", str(name)):
-            return OF_SETS if name in spec.dynamic_tables else spec.queried.get(name)
+            return spec.queried.get(name)
         case ("outputs", int(number)):
             return spec.outputs[number]
         case _:
@@ -28,7 +25,7 @@ def settings_at(spec: PipelineSpec, owner: Path) -> QuerySettings | None:
 
 def owners(spec: PipelineSpec, key: str) -> tuple[Path, ...]:
     """Return the relations and outputs that say something under a key themselves."""
-    every: list[Path] = [("relations", name) for name in spec.queried]
+    every: list[Path] = [("relations", name) for name in spec.relations]
     every += [("outputs", number) for number in range(len(spec.outputs))]
     return tuple(owner for owner in every if _says(spec, owner, key))
 
@@ -56,8 +53,7 @@ def owner_of_rows(spec: PipelineSpec, write: Write, key: str) -> Path:
 
 
 def _relation_with(spec: PipelineSpec, write: Write, at: Location) -> str | None:
-    """Return the relation in whose query a place is, or which stands there; None: it is in the
-    query of the output."""
+    """Return the relation in whose query a place is; None: in that of the output."""
     found: list[str] = []
     for name, relation in spec.queried.items():
         start = spec.place("relations", name, "query")
@@ -68,8 +64,7 @@ def _relation_with(spec: PipelineSpec, write: Write, at: Location) -> str | None
             continue
         if start.line <= at.line <= start.line + relation.query.rstrip().count("\n"):
             found.append(name)
-    sets = (name for name in spec.dynamic_tables if spec.place("relations", name) == at)
-    return found[0] if len(found) == 1 else None if found else next(sets, None)
+    return found[0] if len(found) == 1 else None
 
 
 def as_said_by(spec: PipelineSpec, owner: Path) -> PipelineSpec:

@@ -10,6 +10,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.settings import owner_of, place_of, said_of
 from kaflow_engine.plan.planner.outputs.output import BranchParts
 from kaflow_engine.plan.planner.outputs.throttle import without_an_output
+from kaflow_engine.sql.shape import GroupShape
 from kaflow_engine.sql.syntax import at_line
 
 
@@ -26,8 +27,10 @@ def _final(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[Mode
     grouped = [branch for branch in branches if branch.gathered]
     for branch in grouped:
         last = next((g.shape for g in reversed(branch.groups) if not g.shape.appends), None)
-        said = spec if last is None else said_of(spec, branch.write, last, "emission")
-        if last is not None and last.window is None and said.emission.type == "final":
+        if last is None or _is_dynamic_table(spec, branch.write, last):
+            continue
+        said = said_of(spec, branch.write, last, "emission")
+        if last.window is None and said.emission.type == "final":
             yield ModelError(
                 f"final emission needs a window, and the GROUP BY at "
                 f"{place_of(spec, branch.write, last)} has none: its groups never end",
@@ -41,6 +44,15 @@ def _final(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[Mode
             spec.place("on_dimension_update"),
             "remove it, or group the rows of a topic that another pipeline writes",
         )
+
+
+def _is_dynamic_table(spec: PipelineSpec, write: Write, group: GroupShape) -> bool:
+    """Tell whether a GROUP BY is that of a dynamic table, whose values are there at once."""
+    called, place = [said.lower() for said, _ in group.named], place_of(spec, write, group)
+    return not group.calls and any(
+        called == [each.key.lower()] and place == spec.place("relations", name)
+        for name, each in spec.dynamic_tables.items()
+    )
 
 
 def _late_updates(
