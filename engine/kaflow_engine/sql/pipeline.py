@@ -20,7 +20,7 @@ from kaflow_engine.sql.chain_shapes import with_said_at
 from kaflow_engine.sql.groups.changes import changes_as_rows
 from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.named.attached import attached_names, attached_text
-from kaflow_engine.sql.named.checks import unasked, with_checks
+from kaflow_engine.sql.named.checks import with_checks, wrong_in_databases
 from kaflow_engine.sql.named.dynamic_tables import dynamic_tables
 from kaflow_engine.sql.named.named import (
     Named,
@@ -240,7 +240,9 @@ def _read(spec: PipelineSpec) -> list[_Read]:
             wrong.append(error)
     raise_all(wrong)
     check_relations([tree for _, tree, _ in queries], named, trees)
-    raise_all(list(unasked(sets, [*trees.values(), *(tree for _, tree, _ in queries)])))
+    placed = [(trees[each.name.lower()], each.at) for each in named]
+    placed += [(tree, start) for _, tree, start in queries]
+    raise_all(list(wrong_in_databases(sets, placed)))
     return [
         _Read(
             write=write,

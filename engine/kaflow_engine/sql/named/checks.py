@@ -1,15 +1,16 @@
 """`dynamic_table_check('name', value)`: whether a dynamic table has a value, as a LEFT JOIN."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from sqlglot import exp
 
-from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.groups.grouping import text_of
 from kaflow_engine.sql.named.dynamic_tables import DynamicTable
 from kaflow_engine.sql.named.refused_checks import CHECK, calls_in, is_last, name_in, wrong_checks
+from kaflow_engine.sql.named.relations import names_read
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.tables.asked import VALUE, Asked, answer_of, asked_by, asking, bracketed
 
@@ -43,16 +44,35 @@ def with_checks(
     return copy
 
 
-def unasked(tables: Sequence[DynamicTable], queries: Iterable[exp.Query]) -> Iterator[ModelError]:
-    """Yield an error for each table of a database that is a dynamic table, and is not asked."""
-    joins = (join for query in queries for join in query.find_all(exp.Join))
+def wrong_in_databases(
+    tables: Sequence[DynamicTable], queries: Sequence[tuple[exp.Query, Location]]
+) -> Iterator[ModelError]:
+    """Yield an error where a dynamic table that stays in a database is read, or is not asked.
+
+    Args:
+        tables: The dynamic tables of the pipeline.
+        queries: Those of relations and outputs, which ask by joins, and where they stand.
+    """
+    joins = (join for query, _ in queries for join in query.find_all(exp.Join))
     asked = {found.name for join in joins if (found := asked_by(join)) is not None}
-    for table in (each for each in tables if each.attached and each.name not in asked):
-        yield ModelError(
-            f"nothing reads the relation '{table.name}'",
-            table.at,
-            f"write {CHECK}('{table.name}', <value>), or remove it",
-        )
+    for table in (each for each in tables if each.attached):
+        reads = [at for query, at in queries if _reads(query, table.name)]
+        for at in reads:
+            yield SqlError(
+                f"'{table.name}' stays in a database: it is asked, and not read",
+                at,
+                f"write {CHECK}('{table.name}', <value>); or join '{table.of}' itself",
+            )
+        if not reads and table.name not in asked:
+            yield ModelError(
+                f"nothing reads the relation '{table.name}'",
+                table.at,
+                f"write {CHECK}('{table.name}', <value>), or remove it",
+            )
+
+
+def _reads(query: exp.Query, name: str) -> bool:
+    return name.lower() in map(str.lower, names_read(query))
 
 
 def _ask(select: exp.Select, known: Mapping[str, DynamicTable], attached: Collection[str]) -> None:
