@@ -138,13 +138,6 @@ def _check_clauses(query: Query, scope: Scope) -> None:
             "rows of a TABLE are in no window",
             "write SELECT STREAM, or remove WINDOW BY",
         )
-    if query.joins and query.laterals:
-        raise _wrong(
-            scope,
-            query.laterals[0].offset,
-            "LATERAL cannot stand behind JOIN",
-            "name the join with WITH, and write LATERAL in the SELECT that reads it",
-        )
 
 
 def _check_joins(query: Query, inputs: tuple[Input, ...], sources: Sources) -> None:
