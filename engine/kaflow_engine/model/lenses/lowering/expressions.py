@@ -48,6 +48,7 @@ TYPES = {
 
 _STRENGTH = {"OR": 1, "AND": 2, "NOT": 3, "||": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7}
 """Of DuckDB's operators, which bind `||` less than `+`."""
+CONJUNCT = _STRENGTH["AND"]
 _COMPARISON = 4
 _SIGN = 8
 _ATOM = 9

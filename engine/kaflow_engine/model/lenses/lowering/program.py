@@ -3,24 +3,23 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kaflow_engine.errors import Location, ModelError, SqlError
-from kaflow_engine.model.durations import format_duration
-from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, from_plain
+from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.model.files.tree import Entries
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.statements import parse
 from kaflow_engine.model.lenses.grammar.syntax import Insert, Setting, Statement, With
 from kaflow_engine.model.lenses.lowering.formats import key_format, value_format
+from kaflow_engine.model.lenses.lowering.joins import joined_together
 from kaflow_engine.model.lenses.lowering.queries import LoweredQuery, lower_query
 from kaflow_engine.model.lenses.lowering.settings import Settings, read_settings
 from kaflow_engine.model.lenses.lowering.sources import (
     Declared,
-    Reading,
     Sources,
     Ways,
     event_time_of,
 )
+from kaflow_engine.model.lenses.lowering.tree import Part, entry, pipeline_tree
 from kaflow_engine.model.pipelines.contract import FunctionKindOf, no_function
-from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.sources.nulls import Operand
 
 
@@ -36,10 +35,8 @@ class LoweredProcessor:
 
 @dataclass(slots=True, kw_only=True)
 class _Parts:
-    relations: list[Entry] = field(default_factory=list[Entry])
-    outputs: list[Node] = field(default_factory=list[Node])
+    parts: list[Part] = field(default_factory=list[Part])
     operands: list[Operand] = field(default_factory=list[Operand])
-    windows: bool = False
 
 
 def lower_processor(
@@ -67,6 +64,7 @@ def lower_processor(
         function_kind=function_kind,
         later={each.name.text for each in withs},
         ways=_ways(statements),
+        joined=joined_together(statements),
     )
     parts = _Parts()
     for statement in statements:
@@ -83,17 +81,8 @@ def lower_processor(
             if isinstance(statement, With):
                 break  # what reads it would be wrong for no reason of its own
     wrong += _read_and_written(statements, sources)
-    if sources.matches is not None and parts.windows:
-        wrong.append(
-            SqlError(
-                "events wait for matches here, and a window stands in the same processor",
-                sources.matches.at,
-                "write the joined rows to a topic, and group them in another processor; or write "
-                "JOIN without LEFT, RIGHT, OUTER and GRACE BY",
-            )
-        )
-    tree = _tree(parts, sources, settings, source.at)
-    return LoweredProcessor(keys=tree, mistakes=tuple(wrong), operands=tuple(parts.operands))
+    tree, apart = pipeline_tree(parts.parts, sources, settings, source.at)
+    return LoweredProcessor(keys=tree, mistakes=(*wrong, *apart), operands=tuple(parts.operands))
 
 
 def _read_and_written(statements: tuple[Statement, ...], sources: Sources) -> Iterator[ModelError]:
@@ -130,8 +119,7 @@ def _with(statement: With, sources: Sources, parts: _Parts) -> None:
     sources.relations[name] = lowered.relation
     at = sources.source.place(statement.name.offset)
     start = sources.source.place(statement.query.offset)
-    parts.windows |= lowered.grace is not None
-    parts.relations.append(_relation(name, lowered, at, start))
+    parts.parts.append(Part(name=name, at=at, start=start, query=lowered))
 
 
 def _insert(statement: Insert, sources: Sources, settings: Settings, parts: _Parts) -> None:
@@ -142,87 +130,20 @@ def _insert(statement: Insert, sources: Sources, settings: Settings, parts: _Par
     of_keys = key_format(statement, lowered.relation, sources.source)
     form = value_format(statement, lowered.relation, sources.source)
     topic = statement.target.text
-    entries = [_entry("topic", topic, at), _entry("format", form, at)]
+    entries = [entry("topic", topic, at), entry("format", form, at)]
     if of_keys is not None and statement.key is not None:
         place = sources.source.place(statement.key.offset)
-        entries.append(_entry("key_format", of_keys, place))
-    if lowered.grace is None:
-        entries.insert(0, _entry("query", lowered.sql, start))
-    else:
-        parts.windows = True
+        entries.append(entry("key_format", of_keys, place))
+    query: LoweredQuery | None = lowered
+    if lowered.grace is not None:
         name = topic if topic not in sources.relations else f"{topic} windows"
-        parts.relations.append(_relation(name, lowered, at, start))
-        entries.insert(0, _entry("from", name, start))
+        parts.parts.append(Part(name=name, at=at, start=start, query=lowered))
+        entries.insert(0, entry("from", name, start))
+        query = None
     schema = settings.schema_name(topic)
     if form == "avro" and schema is not None:
-        entries.append(_entry("schema", {"name": schema}, at))
-    parts.outputs.append(Entries(at=at, entries=tuple(entries)))
-
-
-def _relation(name: str, lowered: LoweredQuery, at: Location, start: Location) -> Entry:
-    entries = [_entry("query", lowered.sql, start)]
-    if lowered.grace is not None:
-        entries.append(_entry("aggregation", {"grace": format_duration(lowered.grace)}, start))
-    return Entry(key=name, at=at, value=Entries(at=at, entries=tuple(entries)))
-
-
-def _tree(parts: _Parts, sources: Sources, settings: Settings, start: Location) -> Entries:
-    entries: list[Entry] = []
-    readings = (_reading(name, reading) for name, reading in sources.readings.items())
-    named = (*parts.relations, *readings)
-    if named:
-        relations = Entries(at=start, entries=named)
-        entries.append(Entry(key="relations", at=start, value=relations))
-    entries.append(
-        Entry(key="outputs", at=start, value=Items(at=start, items=tuple(parts.outputs)))
-    )
-    topics = tuple(_topics(sources, settings))
-    if topics:
-        entries.append(Entry(key="topics", at=start, value=Entries(at=start, entries=topics)))
-    kept = {
-        name: _entry(name, format_duration(role.ttl), role.at)
-        for name, role in sources.roles.items()
-        if role.ttl is not None
-    }
-    if kept:
-        overrides = Entries(at=start, entries=tuple(kept.values()))
-        events = Entries(at=start, entries=(Entry(key="overrides", at=start, value=overrides),))
-        state = Entries(at=start, entries=(Entry(key="events", at=start, value=events),))
-        entries.append(Entry(key="state", at=start, value=state))
-    if sources.matches is not None:
-        entries.append(_entry("emission", {"type": "on_match"}, start))
-        entries.append(_entry("within", {"grace": format_duration(sources.matches.grace)}, start))
-        entries.append(_entry("row_time", "latest", start))
-    elif parts.windows:
-        entries.append(_entry("emission", {"type": "immediate"}, start))
-    if settings.delivery is not None:
-        entries.append(_entry("delivery", settings.delivery, start))
-    if settings.dead_letters is not None:
-        entries.append(_entry("dead_letters", {"topic": settings.dead_letters}, start))
-    return Entries(at=start, entries=tuple(entries))
-
-
-def _reading(name: str, reading: Reading) -> Entry:
-    if reading.topic:
-        said: dict[str, object] = {"topic": reading.of}
-        said |= {"table": True} if reading.table else {}
-        said |= {"event_time": reading.event_time} if reading.event_time else {}
-        return _entry(name, said, reading.at)
-    way = {"as": "table", "key": [KEY]} if reading.table else {"as": "append"}
-    return _entry(name, {"from": reading.of, **way}, reading.at)
-
-
-def _topics(sources: Sources, settings: Settings) -> Iterator[Entry]:
-    for name, role in sources.roles.items():
-        said: dict[str, object] = {}
-        if role.kind == "TABLE":
-            said["table"] = True
-        if role.event_time is not None:
-            said["event_time"] = role.event_time
-        if settings.on_error is not None:
-            said["on_error"] = settings.on_error
-        if said:
-            yield _entry(name, said, role.at)
+        entries.append(entry("schema", {"name": schema}, at))
+    parts.parts.append(Part(name=None, at=at, start=start, query=query, entries=tuple(entries)))
 
 
 def _statements_that_collide(
@@ -254,7 +175,3 @@ def _statements_that_collide(
             source.place(0),
             "write INSERT INTO <topic> SELECT STREAM … FROM <topic>;",
         )
-
-
-def _entry(key: str, value: object, at: Location) -> Entry:
-    return Entry(key=key, at=at, value=from_plain(value, at))

@@ -1,10 +1,12 @@
 """A SELECT of a processor as DuckDB's SQL."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.errors import SqlError
 from kaflow_engine.model.lenses.grammar.syntax import Duration, Join, Query
-from kaflow_engine.model.lenses.lowering.expressions import write, write_list
+from kaflow_engine.model.lenses.lowering.expressions import CONJUNCT, write, write_list
+from kaflow_engine.model.lenses.lowering.joins import Joined
 from kaflow_engine.model.lenses.lowering.nulls.queries import nulls_of
 from kaflow_engine.model.lenses.lowering.projections import (
     WHOLE,
@@ -25,6 +27,15 @@ GRACE = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Near:
+    """Two streams whose events match within a shorter time than they are kept."""
+
+    first: Input
+    other: Input
+    within: Duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredQuery:
     """A SELECT in DuckDB's SQL, and what is known of its rows."""
 
@@ -32,6 +43,8 @@ class LoweredQuery:
     relation: Relation
     grace: int | None
     """Of its windows; None: it has none."""
+    joined: Joined | None
+    """How its sources are joined; None: it has no joins."""
     operands: tuple[Operand, ...]
     """Which may be NULL, and must not."""
 
@@ -59,7 +72,8 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
     )
     sources.check_event_time(query, inputs)
     _check_clauses(query, scope)
-    _check_joins(query, inputs, sources)
+    joined = sources.joined.get(query.offset)
+    near = _check_joins(query, inputs, sources, joined) if joined is not None else ()
     items = items_of(query, scope)
     if query.groups:
         refuse_in_groups(items, scope)
@@ -82,7 +96,7 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
     plain = not query.groups and not table
     write_items(items, scope, out, default_key=writes and plain)
     _write_sources(query, scope, out)
-    _write_clauses(query, scope, out)
+    _write_clauses(query, near, scope, out)
     events = [sources.relation(each).events for each in inputs]
     grouped = bool(query.groups)
     shape = Shape(
@@ -101,7 +115,9 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
     grace = None
     if query.window is not None:
         grace = query.grace.milliseconds if query.grace else GRACE
-    return LoweredQuery(sql=out.sql, relation=relation, grace=grace, operands=operands)
+    return LoweredQuery(
+        sql=out.sql, relation=relation, grace=grace, joined=joined, operands=operands
+    )
 
 
 def _check_own_key(query: Query, items: Items, scope: Scope) -> None:
@@ -140,45 +156,51 @@ def _check_clauses(query: Query, scope: Scope) -> None:
         )
 
 
-def _check_joins(query: Query, inputs: tuple[Input, ...], sources: Sources) -> None:
-    before = [inputs[0]]
+def _check_joins(
+    query: Query, inputs: tuple[Input, ...], sources: Sources, joined: Joined
+) -> tuple[_Near, ...]:
+    """Take down how events are joined; return which of them are kept longer than they match."""
+    before, near = [inputs[0]], list[_Near]()
     for join, of in zip(query.joins, inputs[1:], strict=True):
         streams = [each for each in before if each.shape.kind == "STREAM"]
         before.append(of)
         if streams and of.shape.kind == "STREAM":
+            within = _within(join, sources)
+            topics = [sources.relation(each).events for each in (*streams, of)]
+            place = sources.source.place(within.offset)
+            if joined.keep(frozenset[str]().union(*topics), within, place):
+                near.append(_Near(first=streams[0], other=of, within=within))
             grace = query.grace if query.window is None else None
-            _streams(join, [*streams, of], grace, sources)
+            if join.side != "INNER" or grace is not None:
+                joined.wait(sources.source.place(join.offset), grace)
         elif join.within is not None:
             raise SqlError(
                 "WITHIN is for the JOIN of two streams",
                 sources.source.place(join.within.offset),
                 "remove it: a table has one row for each key, however old it is",
             )
-    _keep_look_ups(query, inputs, sources)
+    _keep_look_ups(query, inputs, sources, joined)
+    return tuple(near)
 
 
-def _streams(join: Join, inputs: list[Input], grace: Duration | None, sources: Sources) -> None:
-    place = sources.source.place(join.offset)
+def _within(join: Join, sources: Sources) -> Duration:
     if join.within is None:
         raise SqlError(
             "a JOIN of two streams needs WITHIN",
-            place,
+            sources.source.place(join.offset),
             "write WITHIN <duration> behind its condition: how far apart matches may be",
         )
-    for of in inputs:
-        sources.keep(sources.relation(of).events, join.within)
-    if join.side != "INNER" or grace is not None:
-        sources.wait_for_matches(place, grace)
+    return join.within
 
 
-def _keep_look_ups(query: Query, inputs: tuple[Input, ...], sources: Sources) -> None:
+def _keep_look_ups(
+    query: Query, inputs: tuple[Input, ...], sources: Sources, joined: Joined
+) -> None:
     """An event whose row is not in the table leaves nothing behind: it does not wait."""
     streams = [each for each in inputs if each.shape.kind == "STREAM"]
     inner = any(join.side == "INNER" for join in query.joins)
-    if len(streams) != 1 or len(inputs) == 1 or not inner:
-        return
-    for topic in sources.relation(streams[0]).events:
-        sources.roles[topic].looks_up = True
+    if len(streams) == 1 and inner:
+        joined.looked_up |= sources.relation(streams[0]).events
 
 
 def _write_sources(query: Query, scope: Scope, out: Writer) -> None:
@@ -204,10 +226,14 @@ def _source(of: Input) -> str:
     return name if of.called == of.relation else f"{name} AS {quoted(of.called)}"
 
 
-def _write_clauses(query: Query, scope: Scope, out: Writer) -> None:
+def _write_clauses(query: Query, near: Sequence[_Near], scope: Scope, out: Writer) -> None:
     if query.where is not None:
         out.put(" WHERE ")
-        write(query.where, scope, out)
+        write(query.where, scope, out, CONJUNCT if near else 0)
+    for place, each in enumerate(near):
+        out.put(" AND " if place or query.where is not None else " WHERE ")
+        first, other = (f"epoch_ms({scope.prefix(of)}_time)" for of in (each.first, each.other))
+        out.put(f"abs({first} - {other}) <= {each.within.milliseconds}")
     if query.groups:
         out.put(" GROUP BY ")
         write_list(query.groups, scope, out)

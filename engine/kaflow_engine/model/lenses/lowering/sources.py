@@ -1,12 +1,12 @@
 """What the sources of SELECTs are: topics in their roles, and the WITHs before."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
-from kaflow_engine.model.lenses.grammar.syntax import Duration, Field, Kind, Name, Query, Source
+from kaflow_engine.model.lenses.grammar.syntax import Field, Kind, Name, Query, Source
+from kaflow_engine.model.lenses.lowering.joins import Joined
 from kaflow_engine.model.lenses.lowering.nulls.causes import Rows, TopicRows
 from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape
 from kaflow_engine.model.pipelines.contract import FunctionKindOf
@@ -73,15 +73,6 @@ class Ways:
         return next(iter(self.event_times)) if len(self.event_times) == 1 else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matches:
-    """Events of joined streams that leave without a match once none can come any more."""
-
-    at: Location
-    grace: int
-    """How long a match may be late, in ms."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Role:
     """How a processor reads a topic."""
@@ -89,15 +80,6 @@ class Role:
     kind: Kind
     at: Location
     event_time: str | None = None
-    kept: int | None = None
-    """How long its events are kept for joins of streams, in ms."""
-    looks_up: bool = False
-    """Whether its events leave nothing behind where they meet no row of a table."""
-
-    @property
-    def ttl(self) -> int | None:
-        """How long its events are kept, in ms; None: nothing says it."""
-        return 0 if self.kept is None and self.looks_up else self.kept
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,12 +93,12 @@ class Sources:
     function_kind: FunctionKindOf
     ways: Mapping[str, Ways]
     """Of topics."""
+    joined: Mapping[int, Joined]
+    """How SELECTs with joins are joined, by their offsets."""
     relations: dict[str, Relation] = field(default_factory=dict[str, Relation])
     roles: dict[str, Role] = field(default_factory=dict[str, Role])
     readings: dict[str, Reading] = field(default_factory=dict[str, Reading])
     """By name."""
-    matches: Matches | None = None
-    """How joins of streams wait for matches; None: no event leaves without one."""
 
     def inputs(self, query: Query) -> tuple[Input, ...]:
         """Return the sources of a SELECT.
@@ -183,21 +165,6 @@ class Sources:
         as_topic = kind == role.kind and reading.event_time is None
         return name.text if as_topic else self._read_as(reading)
 
-    def wait_for_matches(self, at: Location, grace: Duration | None) -> None:
-        """Take down that events of a join wait for their matches.
-
-        Raises:
-            SqlError: They wait for another time elsewhere.
-        """
-        milliseconds = grace.milliseconds if grace is not None else 0
-        if self.matches is not None and self.matches.grace != milliseconds:
-            raise SqlError(
-                f"the JOIN at {self.matches.at} has another GRACE BY",
-                at,
-                "write the same one in all joins of streams whose events wait",
-            )
-        self.matches = self.matches or Matches(at=at, grace=milliseconds)
-
     def _read_as(self, reading: Reading) -> str:
         called = f"{reading.of}_table" if reading.table else reading.of
         called = called if reading.table or reading.topic else f"{reading.of}_changes"
@@ -243,23 +210,6 @@ class Sources:
                 "EVENTTIME BY needs one field of the value",
                 "write EVENTTIME BY <field>, of type LONG, in ms, or TIMESTAMP",
             )
-
-    def keep(self, topics: Iterable[str], within: Duration) -> None:
-        """Take down how long events of topics are kept for a join.
-
-        Raises:
-            SqlError: They are joined within another time elsewhere.
-        """
-        for topic in sorted(topics):
-            role = self.roles[topic]
-            if role.kept not in (None, within.milliseconds):
-                other = format_duration(role.kept or 0)
-                raise SqlError(
-                    f"topic '{topic}' is joined WITHIN {other} elsewhere",
-                    self.source.place(within.offset),
-                    "write the same duration in all joins of its events",
-                )
-            role.kept = within.milliseconds
 
     def _wrong(self, name: Name, message: str, hint: str) -> SqlError:
         return SqlError(message, self.source.place(name.offset), hint)
