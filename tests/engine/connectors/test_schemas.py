@@ -3,9 +3,9 @@ import threading
 
 import pytest
 
-from kaflow_engine.connectors.kafka.admin import create_topic, describe
+from kaflow_engine.connectors.kafka.admin import create_topic, describe, topic_settings
 from kaflow_engine.connectors.kafka.client import open_producer
-from kaflow_engine.connectors.kafka.output.topics import create_outputs, register_output
+from kaflow_engine.connectors.kafka.output.topics import NewTopic, create_outputs, register_output
 from kaflow_engine.connectors.kafka.topic_schemas import registry_of, resolve_schemas, sample
 from kaflow_engine.errors import Location, SinkError, SourceError
 from kaflow_engine.model.columns import Column
@@ -159,6 +159,8 @@ def test_an_avro_output_needs_a_registry():
 def test_only_missing_topics_are_created(kafka, topic_name):
     create_topic(kafka, topic_name, 1)
     other = f"{topic_name}.dead_letters"
-    assert create_outputs(kafka, {topic_name: 3, other: 3}) == [other]
+    three = NewTopic(partitions=3, config={"retention.ms": "1234567"})
+    assert create_outputs(kafka, {topic_name: three, other: three}) == [other]
+    assert topic_settings(kafka, other)["retention.ms"] == "1234567"
     found = describe(kafka, [topic_name, other])
     assert [found[name].partitions for name in (topic_name, other)] == [1, 3]

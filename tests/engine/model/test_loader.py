@@ -37,6 +37,7 @@ output:
   topic: ${PREFIX}.out
   format: avro
   key: on
+  new_topic: {partitions: 6, replication_factor: 3, config: {retention.ms: 86400000}}
   schema:
     name: Row
     fields:
@@ -130,6 +131,11 @@ def test_every_key() -> None:
                     {"name": "n", "type": "int", "default": 0},
                 ),
             },
+            "new_topic": {
+                "partitions": 6,
+                "replication_factor": 3,
+                "config": {"retention.ms": "86400000"},
+            },
             "table": None,
             "partition": "day",
             "interval": 10_000,
@@ -201,13 +207,13 @@ def test_defaults() -> None:
         (("description",), 4),
         (("query",), 12),
         (("output", "topic"), 16),
-        (("output", "schema", "fields", 1, "type"), 23),
+        (("output", "schema", "fields", 1, "type"), 24),
         (("output", "absent"), 15),
-        (("emission", "require"), 27),
-        (("emission", "require", 0), 28),
-        (("emission", "require", 1), 29),
-        (("emission", "require", 9), 27),
-        (("topics", "users", "columns", "on"), 38),
+        (("emission", "require"), 28),
+        (("emission", "require", 0), 29),
+        (("emission", "require", 1), 30),
+        (("emission", "require", 9), 28),
+        (("topics", "users", "columns", "on"), 39),
         (("absent", "at", "all"), 2),
     ],
 )

@@ -10,6 +10,7 @@ from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
 from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.names import Filled, HeaderOperation, OutputKey, TableName, Topic
+from kaflow_engine.model.outputs.new_topic import NewTopicSpec
 from kaflow_engine.model.query_settings import Coalesce, QuerySettings
 from kaflow_engine.model.spec import Path, Spec
 
@@ -48,6 +49,8 @@ class OutputSpec(Spec):
     """Each change of a table is a record of its own; None: it replaces the one of its key."""
     operation: HeaderOperation | None = None
     """The header that says of a change what it does, `c`, `u` or `d`; deletes keep their row."""
+    new_topic: NewTopicSpec | None = None
+    """What the topic gets if it is not there."""
     table: TableName | None = None
     """A Delta table: its folder in the warehouse."""
     partition: Literal["hour", "day"] = "day"

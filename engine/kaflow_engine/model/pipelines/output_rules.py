@@ -8,7 +8,7 @@ from kaflow_engine.model.files.tree import Entries, Items, brief, text_at
 from kaflow_engine.model.outputs.sink_specs import has_settings
 from kaflow_engine.model.spec import Path
 
-_OF_TOPIC = ("key", "key_format", "format", "schema", "changes", "operation")
+_OF_TOPIC = ("key", "key_format", "format", "schema", "changes", "operation", "new_topic")
 _OF_TABLE = ("partition", "interval")
 _TARGETS = {"kafka": "topic", "delta": "table"}
 

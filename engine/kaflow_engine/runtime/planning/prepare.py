@@ -12,7 +12,7 @@ from kaflow_engine.connectors.kafka.output.alignment import (
     judge_output,
     look_at_output,
 )
-from kaflow_engine.connectors.kafka.output.topics import create_outputs, register_output
+from kaflow_engine.connectors.kafka.output.topics import create_outputs, new_topics, register_output
 from kaflow_engine.connectors.kafka.permissions import Need, require_permissions
 from kaflow_engine.connectors.kafka.replication import Replication, warn_of_single_copies
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
@@ -133,13 +133,14 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
             if isinstance(sink, TopicSink) and sink.avro_schema is not None
         }
     )
-    partitions = partitions_of(planned.plan, counts)
-    replication = Replication.of(config.kafka)
+    said = {w.target: w.output.new_topic for w in spec.writes if w.output.new_topic is not None}
     compacted = {sink.topic for sink in topic_sinks(planned.plan) if sink.compacted}
-    for created in create_outputs(kafka, partitions, replication, config.retry_deadline, compacted):
-        count = partitions[created]
+    replication = Replication.of(config.kafka)
+    topics = new_topics(partitions_of(planned.plan, counts), said, replication, compacted)
+    for created in create_outputs(kafka, topics, config.retry_deadline):
+        count = topics[created].partitions
         say(f"created topic '{created}' with {count} partition{'' if count == 1 else 's'}")
-    loses = dict.fromkeys(partitions, "rows that were delivered are lost")
+    loses = dict.fromkeys(topics, "rows that were delivered are lost")
     forgets = "it is forgotten which rows were delivered, and they are written again"
     warn_of_single_copies(kafka, {**loses, control_topic(planned.plan.pipeline): forgets})
     return planned

@@ -7,6 +7,8 @@ import pytest
 import yaml
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.outputs.new_topic import NewTopicSpec
+from kaflow_engine.model.outputs.output_specs import SchemaSpec
 from kaflow_engine.model.project import load_project, read_project
 from kaflow_engine.model.specs import PipelineSpec
 
@@ -81,6 +83,26 @@ def test_settings_of_the_sql_reach_the_topics_of_the_yaml() -> None:
     write(p__processor__yaml={**ABOUT, "sql": sql})
     topic = one(".").topics["t"]
     assert (topic.table, topic.on_error, topic.columns) == (True, "fail", {"a": "INTEGER"})
+
+
+def test_output_topics_get_what_is_set_of_all_and_of_one() -> None:
+    text = """
+    SET defaults.topic.autocreate=true;
+    SET defaults.topic.partitions=6;
+    SET defaults.topic.retention.ms='1000';
+    SET defaults.topic.value.avro.namespace='shop';
+    SET topic.`a-b`.partitions='2';
+    SET topic.`a-b`.replication=3;
+    SET topic.`a-b`.value.avro.record='Row';
+    INSERT INTO a-b STORE VALUE AS AVRO SELECT STREAM x FROM t;
+    INSERT INTO c SELECT STREAM x FROM t;
+    """
+    write(p__processor__sql=text)
+    one_of_them, other = (write.output for write in one(".").writes)
+    kept = {"retention.ms": "1000"}
+    assert one_of_them.new_topic == NewTopicSpec(partitions=2, replication_factor=3, config=kept)
+    assert one_of_them.schema_ == SchemaSpec(name="shop.Row")
+    assert other.new_topic == NewTopicSpec(partitions=6, config=kept)
 
 
 def test_models_and_processors_stand_side_by_side() -> None:

@@ -1,6 +1,7 @@
 """Makes ready what a pipeline writes to: its topics, and the schema of their values."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
@@ -8,6 +9,7 @@ from kaflow_engine.connectors.kafka.replication import Replication
 from kaflow_engine.errors import Location, SinkError
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
+from kaflow_engine.model.outputs.new_topic import NewTopicSpec
 
 COMPACTED = {"cleanup.policy": "compact"}
 
@@ -46,39 +48,65 @@ def without_registry(topic: str, form: str, at: Location | None) -> SinkError:
     )
 
 
-def create_outputs(
-    kafka: KafkaSettings,
-    topics: Mapping[str, int],
-    replication: Replication | None = None,
-    patience: int | None = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """What a topic gets that is created."""
+
+    partitions: int
+    replication: Replication = field(default_factory=Replication)
+    """How often it is kept."""
+    config: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def new_topics(
+    partitions: Mapping[str, int],
+    said: Mapping[str, NewTopicSpec],
+    replication: Replication,
     compacted: Collection[str] = (),
+) -> dict[str, NewTopic]:
+    """Return what topics get that a pipeline writes, where they do not exist.
+
+    Args:
+        partitions: Of all of them, where nothing else is said.
+        said: What the author says of some of them.
+        replication: What the configuration says.
+        compacted: Topics of which the last record of each key is kept.
+    """
+    found: dict[str, NewTopic] = {}
+    for topic, count in partitions.items():
+        own = said.get(topic, NewTopicSpec())
+        kept, factor = replication, own.replication_factor
+        if factor is not None:  # more replicas in sync than there are would keep writers away
+            in_sync = None if kept.in_sync is None else min(kept.in_sync, factor)
+            kept = Replication(factor=factor, in_sync=in_sync)
+        default = COMPACTED if topic in compacted else {}
+        found[topic] = NewTopic(
+            partitions=own.partitions or count, replication=kept, config={**default, **own.config}
+        )
+    return found
+
+
+def create_outputs(
+    kafka: KafkaSettings, topics: Mapping[str, NewTopic], patience: int | None = None
 ) -> list[str]:
-    """Create those of `{topic: partitions}` that do not exist; return what was created.
+    """Create those topics that do not exist; return what was created.
 
     Brokers may be set up not to create topics by themselves, and a topic that they do create has
     their default partitions.
 
     Args:
         kafka: Where they are.
-        topics: Topic to partitions.
-        replication: How often they are kept; None: as the brokers do by default.
+        topics: What they get, by name.
         patience: Milliseconds in which as many brokers must come as there are to be replicas.
-        compacted: Topics of which the last record of each key is kept.
 
     Raises:
         SinkError: A topic cannot be created.
         SourceError: No broker answers.
     """
-    known, wanted = describe(kafka, topics), replication or Replication()
+    known = describe(kafka, topics)
     return [
         topic
-        for topic, partitions in topics.items()
+        for topic, new in topics.items()
         if not known[topic].exists
-        and wanted.create(
-            kafka,
-            topic,
-            partitions,
-            COMPACTED if topic in compacted else None,
-            patience=patience,
-        )
+        and new.replication.create(kafka, topic, new.partitions, new.config, patience=patience)
     ]

@@ -10,6 +10,10 @@ from kaflow_engine.model.lenses.grammar.statements import parse
 from kaflow_engine.model.lenses.grammar.syntax import Insert, Setting, Statement, With
 from kaflow_engine.model.lenses.lowering.formats import key_format, value_format
 from kaflow_engine.model.lenses.lowering.joins import joined_together
+from kaflow_engine.model.lenses.lowering.output_topics import (
+    topic_entries,
+    topics_that_are_not_written,
+)
 from kaflow_engine.model.lenses.lowering.queries import LoweredQuery, lower_query
 from kaflow_engine.model.lenses.lowering.settings import Settings, read_settings
 from kaflow_engine.model.lenses.lowering.sources import (
@@ -81,6 +85,8 @@ def lower_processor(
             if isinstance(statement, With):
                 break  # what reads it would be wrong for no reason of its own
     wrong += _read_and_written(statements, sources)
+    written = [each.target.text for each in statements if isinstance(each, Insert)]
+    wrong += topics_that_are_not_written(settings, written) if written else ()
     tree, apart = pipeline_tree(parts.parts, sources, settings, source.at)
     return LoweredProcessor(keys=tree, mistakes=(*wrong, *apart), operands=tuple(parts.operands))
 
@@ -140,9 +146,7 @@ def _insert(statement: Insert, sources: Sources, settings: Settings, parts: _Par
         parts.parts.append(Part(name=name, at=at, start=start, query=lowered))
         entries.insert(0, entry("from", name, start))
         query = None
-    schema = settings.schema_name(topic)
-    if form == "avro" and schema is not None:
-        entries.append(entry("schema", {"name": schema}, at))
+    entries += topic_entries(settings, topic, form, at)
     parts.parts.append(Part(name=None, at=at, start=start, query=query, entries=tuple(entries)))
 
 

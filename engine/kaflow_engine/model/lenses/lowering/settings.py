@@ -1,10 +1,12 @@
 """`SET`: which settings there are, and what they mean here."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kaflow_engine.errors import ModelError, SqlError, UnknownName
+from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import Setting
+from kaflow_engine.model.outputs.new_topic import TOPIC_CONFIG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,30 +17,36 @@ class Settings:
     on_error: str | None = None
     """Of the topics that are read."""
     dead_letters: str | None = None
-    record: str | None = None
-    """The Avro name of values."""
-    namespace: str | None = None
-    records: tuple[tuple[str, str], ...] = ()
-    """The Avro names of single topics."""
-    namespaces: tuple[tuple[str, str], ...] = ()
+    topics: tuple["TopicSetting", ...] = ()
+    """Of the topics that are written."""
 
-    def schema_name(self, topic: str) -> str | None:
-        """Return the full Avro name of the values of a topic, None where nothing says it."""
-        record = dict(self.records).get(topic, self.record)
-        namespace = dict(self.namespaces).get(topic, self.namespace)
-        if record is None and namespace is None:
-            return None
-        return ".".join(part for part in (namespace, record or "Value") if part)
+    def of_topic(self, topic: str) -> Mapping[str, "TopicSetting"]:
+        """Return the settings of one output topic, by name: its own before those of all."""
+        of_all = {each.key: each for each in self.topics if each.topic is None}
+        return of_all | {each.key: each for each in self.topics if each.topic == topic}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSetting:
+    """A setting of output topics."""
+
+    topic: str | None
+    """None: of all of them."""
+    key: str
+    value: str
+    at: Location
+    """Where its name begins."""
 
 
 _POLICIES = {"continue": "skip", "fail": "fail", "dlq": "dead_letter"}
 _EXACTLY_ONCE = ("exactly_once", "exactly_once_v2", "exactly_once_beta")
+AVRO_NAME = ("value.avro.record", "value.avro.namespace")
+"""Settings of topics that make the full Avro name of values."""
+COUNTS = {"partitions": "partitions", "replication": "replication_factor"}
+"""Settings of topics that are numbers, and what an output calls them."""
 
-_TOPIC_CONFIG = "create the topic with it before the first start"
 _OTHERS: dict[str, str] = {
     "error.policy.write": "remove it: rows that cannot be written are dead letters",
-    "partitions": _TOPIC_CONFIG,
-    "replication": "set kafka.replication_factor in kaflow.yaml, or " + _TOPIC_CONFIG,
     "key.avro.record": "remove it: keys are written as text",
     "key.avro.namespace": "remove it: keys are written as text",
 }
@@ -49,6 +57,8 @@ _KNOWN = (
     "commit.interval.ms",
     "dead.letter.queue",
     "defaults.topic.autocreate",
+    "defaults.topic.partitions",
+    "defaults.topic.replication",
     "defaults.topic.value.avro.namespace",
     "defaults.topic.value.avro.record",
     "enable.auto.commit",
@@ -116,7 +126,7 @@ def _taken(found: Settings, setting: Setting, name: str, source: SourceText) -> 
         case "enable.auto.commit":
             check.one_of("false", "remove it: offsets are kept with the state of each batch")
         case "commit.interval.ms":
-            check.number()
+            check.number("'1000'")
         case "processing.guarantee":
             choice = check.one_of((*_EXACTLY_ONCE, "at_least_once"))
             exactly = choice in _EXACTLY_ONCE
@@ -135,30 +145,30 @@ def _of_topic(
 ) -> Settings:
     name = ".".join(part.text for part in setting.path)
     check = _Checks(setting, name, source)
-    match key:
-        case "autocreate" if topic is None:
-            check.one_of("true", "remove it: topics that are not there are created")
-            return found
-        case "value.avro.record" if topic is None:
-            return replace(found, record=check.filled())
-        case "value.avro.namespace" if topic is None:
-            return replace(found, namespace=check.filled())
-        case "value.avro.record":
-            return replace(found, records=(*found.records, (topic, check.filled())))
-        case "value.avro.namespace":
-            return replace(found, namespaces=(*found.namespaces, (topic, check.filled())))
-        case _:
-            raise _unknown(setting, name, key, source, _TOPIC_CONFIG)
+    if key == "autocreate" and topic is None:
+        check.one_of("true", "remove it: topics that are not there are created")
+        return found
+    if key in COUNTS:
+        check.number("3")
+    elif key in AVRO_NAME or key in TOPIC_CONFIG:
+        check.filled()
+    else:
+        raise _unknown(setting, name, key, source, (*COUNTS, *AVRO_NAME, *TOPIC_CONFIG))
+    at = source.place(setting.path[0].offset)
+    own = TopicSetting(topic=topic, key=key, value=setting.value, at=at)
+    return replace(found, topics=(*found.topics, own))
 
 
 def _unknown(
-    setting: Setting, name: str, key: str, source: SourceText, hint: str | None = None
+    setting: Setting, name: str, key: str, source: SourceText, of_topics: Iterable[str] = ()
 ) -> ModelError:
     at = source.place(setting.path[0].offset)
     if key in _OTHERS:
         return SqlError(f"the setting '{name}' is not available", at, _OTHERS[key])
-    if hint is not None:
-        return SqlError(f"the setting '{name}' is not available", at, hint)
+    if of_topics:
+        nearest = UnknownName("setting", key, of_topics).nearest
+        hint = f"did you mean '{nearest}'?" if nearest else "write a setting of Kafka's topics"
+        return SqlError(f"topics have no setting '{key}'", at, hint)
     unknown = UnknownName("setting", name, _KNOWN, at)
     if unknown.nearest is None:
         unknown.hint = (
@@ -184,9 +194,9 @@ class _Checks:
             raise self._wrong(f"'{self.name}' cannot be '{self.setting.value}'", shown)
         return value
 
-    def number(self) -> None:
+    def number(self, example: str) -> None:
         if not self.setting.value.isdigit() or int(self.setting.value) == 0:
-            raise self._wrong(f"'{self.name}' is a number above 0", "write '1000'")
+            raise self._wrong(f"'{self.name}' is a number above 0", f"write {example}")
 
     def filled(self) -> str:
         if not self.setting.value.strip():

@@ -1,0 +1,41 @@
+"""What the settings of a processor say of the topics that it writes, as keys of outputs."""
+
+from collections.abc import Iterable, Iterator
+
+from kaflow_engine.errors import Location, ModelError, UnknownName
+from kaflow_engine.model.files.tree import Entries, Entry
+from kaflow_engine.model.lenses.lowering.settings import AVRO_NAME, COUNTS, Settings
+from kaflow_engine.model.lenses.lowering.tree import entry
+
+
+def topic_entries(settings: Settings, topic: str, form: str, at: Location) -> Iterator[Entry]:
+    """Yield what is set of an output topic.
+
+    Args:
+        settings: Of the processor.
+        topic: The topic.
+        form: The format of its values.
+        at: Where the topic stands in the processor.
+    """
+    said = settings.of_topic(topic)
+    record, namespace = (said.get(key) for key in AVRO_NAME)
+    if form == "avro" and (record or namespace):
+        parts = (namespace.value if namespace else "", record.value if record else "Value")
+        yield entry("schema", {"name": ".".join(part for part in parts if part)}, at)
+    own = {key: each for key, each in said.items() if key not in AVRO_NAME}
+    if not own:
+        return
+    counts = [entry(COUNTS[k], int(each.value), each.at) for k, each in own.items() if k in COUNTS]
+    config = [entry(key, each.value, each.at) for key, each in own.items() if key not in COUNTS]
+    if config:
+        of_config = Entries(at=at, entries=tuple(config))
+        counts.append(Entry(key="config", at=at, value=of_config))
+    yield Entry(key="new_topic", at=at, value=Entries(at=at, entries=tuple(counts)))
+
+
+def topics_that_are_not_written(settings: Settings, written: Iterable[str]) -> Iterator[ModelError]:
+    """Yield settings of single topics that the processor does not write."""
+    topics = frozenset(written)
+    for each in settings.topics:
+        if each.topic is not None and each.topic not in topics:
+            yield UnknownName("output topic", each.topic, topics, each.at)
