@@ -1,6 +1,6 @@
 """The items of a SELECT: fields of the value, and the key."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.errors import SqlError
@@ -14,7 +14,14 @@ from kaflow_engine.model.lenses.grammar.syntax import (
     Query,
 )
 from kaflow_engine.model.lenses.lowering.expressions import aggregate_in, type_of, write
-from kaflow_engine.model.lenses.lowering.scope import FACETS, Scope
+from kaflow_engine.model.lenses.lowering.fields import (
+    MadeField,
+    inside,
+    refuse_overlaps,
+    write_fields,
+    write_struct,
+)
+from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Scope
 from kaflow_engine.model.lenses.lowering.writer import Writer, quoted
 
 WHOLE = "value"
@@ -22,30 +29,23 @@ WHOLE = "value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyField:
-    """A field of the key that a SELECT makes."""
-
-    offset: int
-    name: str
-    value: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
     """The items of a SELECT, by where they go."""
 
-    values: tuple[Projection, ...]
+    values: tuple[MadeField | Everything, ...]
     key: Projection | None
     """`AS _key`."""
-    key_fields: tuple[KeyField, ...]
+    key_fields: tuple[MadeField, ...]
     """`AS _key.a`."""
     whole: Projection | None
     """`AS _value`."""
 
     @property
-    def makes_key(self) -> bool:
-        """Whether a SELECT says what the key is."""
-        return self.key is not None or bool(self.key_fields)
+    def key_offset(self) -> int | None:
+        """Where a SELECT says what the key is; None: it does not."""
+        if self.key is not None:
+            return self.key.offset
+        return self.key_fields[0].value.offset if self.key_fields else None
 
 
 def items_of(query: Query, scope: Scope) -> Items:
@@ -54,23 +54,27 @@ def items_of(query: Query, scope: Scope) -> Items:
     Raises:
         SqlError: One goes nowhere, or two exclude each other.
     """
-    values: list[Projection] = []
+    values: list[MadeField | Everything] = []
     keys: list[Projection] = []
-    fields: list[KeyField] = []
+    fields: list[MadeField] = []
     wholes: list[Projection] = []
     for item in query.projections:
         facet = item.target[0].text if item.target else None
         if facet == "_key" and len(item.target) == 1:
             keys.append(item)
         elif facet == "_key":
-            fields.append(_key_field(item, scope))
+            fields.append(MadeField(path=item.target[1:], value=_expression(item, scope)))
         elif facet == "_value" and len(item.target) == 1:
             wholes.append(item)
         elif facet == "_meta":
             hint = "topic, partition, offset and timestamp of output records are those of Kafka"
             raise _wrong(item.target[0], scope, "nothing can be written to '_meta'", hint)
+        elif isinstance(item.value, Everything):
+            values.append(item.value)
         else:
-            values.append(item)
+            values.append(MadeField(path=_path_of(item, scope), value=item.value))
+    refuse_overlaps(fields, scope.source)
+    refuse_overlaps((each for each in values if isinstance(each, MadeField)), scope.source)
     for extra in (*keys[1:], *wholes[1:]):
         text = f"'{extra.target[0].text}' is written twice"
         raise _wrong(extra.target[0], scope, text, "keep one of the two")
@@ -97,54 +101,71 @@ def write_items(items: Items, scope: Scope, out: Writer, *, default_key: bool) -
         out: Where to write.
         default_key: Whether the key of the record is written where the SELECT says no other.
     """
-    first = True
-    for item in (*items.values, *([items.whole] if items.whole else [])):
-        if not first:
-            out.put(", ")
-        first = False
-        out.at(item)
-        if isinstance(item.value, Everything):
-            _write_everything(item.value, scope, out)
-        else:
-            write(item.value, scope, out)
-            out.put(" AS ", quoted(WHOLE if item is items.whole else name_of(item, scope)))
-    separator = "" if first else ", "
+
+    def expression(node: Expression) -> None:
+        write(node, scope, out)
+
+    _write_columns(items.values, scope, out)
+    separator = ", " if items.values else ""
+    if items.whole is not None:
+        expression(_expression(items.whole, scope))
+        out.put(" AS ", quoted(WHOLE))
+        separator = ", "
     if items.key is not None:
         out.put(separator)
-        _only_expression(items.key, scope)
-        assert not isinstance(items.key.value, Everything)
-        write(items.key.value, scope, out)
+        expression(_expression(items.key, scope))
         out.put(" AS _key")
     elif items.key_fields:
-        out.put(separator, "to_json(struct_pack(")
-        for place, field in enumerate(items.key_fields):
-            out.put(", " if place else "", quoted(field.name), " := ")
-            write(field.value, scope, out)
-        out.put(")) AS _key")
+        out.put(separator, "to_json(")
+        write_struct(items.key_fields, out, expression)
+        out.put(") AS _key")
     elif default_key:
         out.put(separator, scope.own_key(), " AS _key")
 
 
-def name_of(item: Projection, scope: Scope) -> str:
-    """Return the name of a field of the value.
+def _write_columns(values: Iterable[MadeField | Everything], scope: Scope, out: Writer) -> None:
+    for place, column in enumerate(_columns(values)):
+        out.put(", " if place else "")
+        if isinstance(column, Everything):
+            out.at(column)
+            _write_everything(column, scope, out)
+        else:
+            out.at(column[0].value)
+            write_fields(column, out, lambda node: write(node, scope, out))
+            out.put(" AS ", quoted(column[0].path[0].text))
+
+
+def _columns(
+    values: Iterable[MadeField | Everything],
+) -> Iterator[Sequence[MadeField] | Everything]:
+    """Yield what each column is made of: a field, or all that stands inside of it."""
+    every = tuple(values)
+    nested = dict(inside(each for each in every if isinstance(each, MadeField) and each.path[1:]))
+    for each in every:
+        if isinstance(each, Everything):
+            yield each
+        elif len(each.path) == 1:
+            yield (each,)
+        elif (together := nested.pop(each.folded[0], None)) is not None:
+            yield together
+
+
+def _path_of(item: Projection, scope: Scope) -> tuple[Name, ...]:
+    """Return where a field of the value stands.
 
     Raises:
-        SqlError: It has none, or is a field of a field.
+        SqlError: It has no name.
     """
     target = item.target[1:] if item.target and item.target[0].text == "_value" else item.target
-    if len(target) > 1:
-        text = ".".join(part.text for part in target)
-        hint = f"write AS {target[-1].text}: fields of the value stand side by side"
-        raise _wrong(target[0], scope, f"'{text}' is a field inside of a field", hint)
     if target:
-        return target[0].text
+        return target
     if isinstance(item.value, Field):
         last = item.value.parts[-1]
         if last.text in FACETS:
             hint = f"write {item.written} AS <field>, or {item.written} AS {last.text}"
             raise _wrong(last, scope, f"'{item.written}' needs a name", hint)
-        return last.text
-    return item.written
+        return (last,)
+    return (Name(offset=item.offset, text=item.written),)
 
 
 def key_shape(items: Items, scope: Scope) -> Mapping[str, str] | None:
@@ -165,11 +186,10 @@ def refuse_in_groups(items: Items, scope: Scope) -> None:
     Raises:
         SqlError: There is one.
     """
-    said = items.key or next(iter(items.key_fields), None)
-    if said is not None:
+    if items.key_offset is not None:
         raise SqlError(
             "the key of a group is what it is grouped by",
-            scope.source.place(said.offset),
+            scope.source.place(items.key_offset),
             "remove AS _key",
         )
 
@@ -189,20 +209,10 @@ def refuse_aggregates(query: Query, scope: Scope) -> None:
             )
 
 
-def _key_field(item: Projection, scope: Scope) -> KeyField:
-    _only_expression(item, scope)
-    assert not isinstance(item.value, Everything)
-    facet, name, *deeper = item.target
-    if deeper:
-        text = ".".join(part.text for part in item.target)
-        hint = f"write AS _key.{deeper[-1].text}"
-        raise _wrong(facet, scope, f"'{text}' is a field inside of a field", hint)
-    return KeyField(offset=item.offset, name=name.text, value=item.value)
-
-
-def _only_expression(item: Projection, scope: Scope) -> None:
+def _expression(item: Projection, scope: Scope) -> Expression:
     if isinstance(item.value, Everything):
         raise SqlError("'*' is no key", scope.source.place(item.offset), "name one field")
+    return item.value
 
 
 def _write_everything(value: Everything, scope: Scope, out: Writer) -> None:
@@ -218,13 +228,20 @@ def _write_everything(value: Everything, scope: Scope, out: Writer) -> None:
         if owner.shape.key is None:
             hint = f"write {'.'.join(names)} AS <field>"
             raise _wrong(value.of[-1], scope, f"the key of '{owner.name.text}' has no fields", hint)
-        fields = [f"{scope.key_field(n, owner)} AS {quoted(n)}" for n in owner.shape.key]
-        out.put(", ".join(fields))
+        _write_columns(_key_fields_of(owner, value.offset), scope, out)
         return
     text = ".".join([*names, "*"])
     raise _wrong(
         value.of[0], scope, f"'{text}' means nothing here", "write *, <source>.* or _key.*"
     )
+
+
+def _key_fields_of(of: Input, offset: int) -> Iterator[MadeField]:
+    """Yield the fields of a key, each as one of the value."""
+    for name in of.shape.key or ():
+        path = tuple(Name(offset=offset, text=part) for part in name.split("."))
+        key = (Name(offset=offset, text=of.called), Name(offset=offset, text="_key"))
+        yield MadeField(path=path, value=Field(offset=offset, parts=(*key, *path)))
 
 
 def _wrong(name: Name, scope: Scope, message: str, hint: str) -> SqlError:

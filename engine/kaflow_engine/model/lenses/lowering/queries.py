@@ -80,11 +80,10 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
     else:
         refuse_aggregates(query, scope)
     table = all(each.shape.kind == "TABLE" for each in inputs)
-    if table and items.makes_key and not query.groups:
-        at = (items.key or items.key_fields[0]).offset
+    if table and items.key_offset is not None and not query.groups:
         raise SqlError(
             "the key of a TABLE cannot be changed",
-            sources.source.place(at),
+            sources.source.place(items.key_offset),
             "write SELECT STREAM … AS _key of the topic, or remove AS _key",
         )
     if writes and driving.shape.several_keys and driving.shape.kind == "STREAM":
@@ -121,7 +120,7 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
 
 
 def _check_own_key(query: Query, items: Items, scope: Scope) -> None:
-    if not items.makes_key and not query.groups:
+    if items.key_offset is None and not query.groups:
         raise _wrong(
             scope,
             scope.driving.name.offset,

@@ -25,7 +25,8 @@ class Shape:
 
     kind: Kind
     key: Mapping[str, str] | None = None
-    """Fields of its key with their DuckDB types; None: the key is one text."""
+    """Fields of its key, `a.b` of one inside of another, with their DuckDB types; None: the key is
+    one text."""
     whole: str | None = None
     """The column that is the whole value, where it is a text or bytes."""
     grouped: bool = False
@@ -111,7 +112,7 @@ class Scope:
         return _META[path[0].text].format(prefix)
 
     def _in_key(self, path: list[Name], of: Input) -> str:
-        name = path[0].text
+        name = ".".join(part.text for part in path)
         if of.shape.key is None:
             raise self._wrong(
                 path[0],
@@ -119,19 +120,13 @@ class Scope:
                 f"declare topics: {of.name.text}: key_columns: {{{name}: <type>}} in the "
                 "processor's YAML, if the key is JSON",
             )
-        if name not in of.shape.key or len(path) > 1:
+        if name not in of.shape.key:
             known = ", ".join(of.shape.key)
-            text = ".".join(part.text for part in path)
             raise self._wrong(
-                path[0], f"the key of '{of.name.text}' has no field '{text}'", f"it has: {known}"
+                path[0], f"the key of '{of.name.text}' has no field '{name}'", f"it has: {known}"
             )
-        return self.key_field(name, of)
-
-    def key_field(self, name: str, of: Input) -> str:
-        """Return the SQL of a field of a key."""
-        assert of.shape.key is not None
-        path = literal(f'$."{name}"')
-        text = f"json_extract_string({self.key_of(of)}, {path})"
+        inside = literal("$" + "".join(f'."{part.text}"' for part in path))
+        text = f"json_extract_string({self.key_of(of)}, {inside})"
         kind = of.shape.key[name]
         return text if kind.upper() == "VARCHAR" else f"CAST({text} AS {kind})"
 

@@ -79,18 +79,27 @@ class MadeRows:
     """Rows of a SELECT."""
 
     items: Mapping[str, Causes]
-    """By name, in lower case."""
+    """By name, in lower case; `a.b` of one inside of another."""
     others: tuple[Rows, ...]
     """Whose columns it takes over by `*`."""
 
     def has(self, name: str) -> bool:
         """Look where `causes` does."""
-        return name.lower() in self.items or any(rows.has(name) for rows in self.others)
+        return self._own((name,)) is not None or any(rows.has(name) for rows in self.others)
 
     def causes(self, path: Sequence[str]) -> Causes | None:
         """Look among the items, then among what was taken over."""
-        own = self.items.get(path[0].lower())
+        own = self._own(path)
         return causes_among(self.others, path) if own is None else own
+
+    def _own(self, path: Sequence[str]) -> Causes | None:
+        """Return what makes an item NULL that is a field, stands around it, or inside of it."""
+        names = [name.lower() for name in path]
+        around = (".".join(names[:end]) for end in range(len(names), 0, -1))
+        found = next((self.items[name] for name in around if name in self.items), None)
+        if found is None and any(name.startswith(f"{'.'.join(names)}.") for name in self.items):
+            return ()  # a struct of fields is never NULL itself
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from kaflow_engine.model.lenses.lowering.nulls.causes import (
     Rows,
 )
 from kaflow_engine.model.lenses.lowering.nulls.operands import NullSearch, SourceRows
-from kaflow_engine.model.lenses.lowering.projections import Items, name_of
+from kaflow_engine.model.lenses.lowering.projections import Items
 from kaflow_engine.model.lenses.lowering.scope import Scope
 from kaflow_engine.model.sources.nulls import Operand
 
@@ -37,10 +37,10 @@ def nulls_of(
     made: dict[str, Causes] = {}
     others: list[Rows] = []
     for item in items.values:
-        if isinstance(item.value, Everything):
-            others += _taken_over(item.value, sources)
+        if isinstance(item, Everything):
+            others += _taken_over(item, sources)
         else:
-            made[name_of(item, scope).lower()] = search.causes(item.value)
+            made[".".join(item.folded)] = search.causes(item.value)
     for item in (items.key, items.whole):
         if item is not None and not isinstance(item.value, Everything):
             search.causes(item.value)
