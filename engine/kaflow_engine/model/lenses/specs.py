@@ -13,7 +13,7 @@ class ProcessorTopicSpec(TopicSpec):
     """How one input topic is read."""
 
     key_columns: dict[str, Filled] = Field(default={})
-    """Fields of a key that is a JSON object with their DuckDB types; a field of a field is `a.b`."""
+    """Fields of a key that is a JSON object with their types; a field of a field is `a.b`."""
     nullable: tuple[Filled, ...] = ()
     """Those of `columns` that can be NULL; a field of a field is `a.b`."""
 

@@ -8,11 +8,13 @@ import pytest
 import yaml
 
 from kaflow_engine.errors import Location
-from kaflow_engine.model.files.tree import Scalar, find
+from kaflow_engine.model.files.tree import Scalar, find, from_plain
+from kaflow_engine.model.lenses.front_end import processor_from_mapping
 from kaflow_engine.model.lenses.functions.patterns import strftime_pattern
 from kaflow_engine.model.lenses.functions.table import FUNCTIONS, REFUSED
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.lowering.program import lower_processor
+from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 
 ROWS = yaml.safe_load(
     (Path(__file__).parents[3] / "fixtures" / "lenses" / "functions.yaml").read_text("utf-8")
@@ -24,10 +26,13 @@ RECORD = """
 """
 
 
+def _is_aggregate(call: str) -> bool:
+    return any(f.group == "aggregate" and call.startswith(f"{n}(") for n, f in FUNCTIONS.items())
+
+
 def value_of(call: str) -> Any:
     text = f"INSERT INTO o SELECT STREAM {call} AS x FROM t"
-    groups = any(f.group == "aggregate" and call.startswith(f"{n}(") for n, f in FUNCTIONS.items())
-    source = SourceText(text=text + " GROUP BY _key" * groups, at=Location("p", 1))
+    source = SourceText(text=text + " GROUP BY _key" * _is_aggregate(call), at=Location("p", 1))
     lowered = lower_processor(source, {})
     assert not lowered.mistakes, lowered.mistakes
     query = find(lowered.keys, ("outputs", 0, "query"))
@@ -49,6 +54,19 @@ def test_each_function_has_a_row() -> None:
     calls = " ".join(row["call"] for row in ROWS)
     assert [name for name in FUNCTIONS if f"{name}(" not in calls] == []
     assert set(FUNCTIONS) & set(REFUSED) == set()
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_pipelines_may_call_each_function(grouped: bool) -> None:
+    calls = [row["call"] for row in ROWS if _is_aggregate(row["call"]) == grouped]
+    items = ", ".join(f"{call} AS c{place}" for place, call in enumerate(calls))
+    columns = {
+        **{"text": "VARCHAR", "number": "DOUBLE", "whole": "INTEGER", "list": "INTEGER[]"},
+        **{"lists": "INTEGER[][]", "nothing": "INTEGER", "day": "TIMESTAMP", "json": "VARCHAR"},
+    }
+    sql = f"INSERT INTO o SELECT STREAM {items} FROM t" + " GROUP BY _key" * grouped
+    about = {"name": "p", "topics": {"t": {"columns": columns}}, "sql": sql}
+    check_pipeline(processor_from_mapping(from_plain(about, Location("p"))))
 
 
 def test_null_where_none_may_be_is_an_error() -> None:

@@ -1,6 +1,6 @@
 """Expressions of a processor as DuckDB's SQL."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from string import Formatter
 from typing import assert_never
 
@@ -27,7 +27,7 @@ from kaflow_engine.model.lenses.grammar.syntax import (
     TypeName,
 )
 from kaflow_engine.model.lenses.lowering.scope import Scope
-from kaflow_engine.model.lenses.lowering.writer import Writer, literal
+from kaflow_engine.model.lenses.lowering.writer import Writer, literal, quoted
 
 TYPES = {
     "INT": "INTEGER",
@@ -218,7 +218,7 @@ def _call(call: Call, scope: Scope, out: Writer) -> None:
     for argument in call.arguments:
         if isinstance(argument, Star) and name != "COUNT":
             raise _wrong(argument, scope, f"'*' cannot stand in {name}", "name a field")
-    template = list(Formatter().parse(function.template))
+    template = list(Formatter().parse(function.template_of(len(call.arguments))))
     for place, (text, slot, form, _) in enumerate(template):
         out.put(text)
         if slot is None:
@@ -229,8 +229,8 @@ def _call(call: Call, scope: Scope, out: Writer) -> None:
             out.put(scope.headers())
         elif slot == "*":
             write_list(call.arguments, scope, out)
-        elif form == "pattern":
-            out.put(literal(_pattern(call.arguments[int(slot)], scope)))
+        elif form:
+            out.put(_CONSTANTS[form](call.arguments[int(slot)], scope))
         else:
             behind = template[place + 1][0] if place + 1 < len(template) else ""
             alone = text.endswith(("(", ", ", "[")) and behind.startswith((")", ",", "]"))
@@ -260,7 +260,29 @@ def _pattern(node: Expression, scope: Scope) -> str:
             "this is no pattern of a time",
             "write a text of yyyy, MM, dd, HH, mm, ss and SSS, such as 'yyyy-MM-dd HH:mm'",
         )
-    return found
+    return literal(found)
+
+
+def _name(node: Expression, scope: Scope) -> str:
+    if not isinstance(node, Text) or not node.value:
+        raise _wrong(node, scope, "this is no name of a field", "write a text, such as 'x'")
+    return quoted(node.value)
+
+
+def _paths(node: Expression, scope: Scope) -> str:
+    """Return the SQL of a path in JSON that finds a list, also where it has no wildcard."""
+    if not isinstance(node, Text) or not node.value.startswith("$") or "?" in node.value:
+        hint = "write a text of names, places and wildcards, such as '$.a[*].b'"
+        raise _wrong(node, scope, "this is no path in JSON", hint)
+    return literal(node.value) if "*" in node.value else f"[{literal(node.value)}]"
+
+
+_CONSTANTS: dict[str, Callable[[Expression, Scope], str]] = {
+    "pattern": _pattern,
+    "name": _name,
+    "paths": _paths,
+}
+"""What stands for a constant argument, by the form that a template names."""
 
 
 def _wrong(node: Node, scope: Scope, message: str, hint: str | None) -> SqlError:
