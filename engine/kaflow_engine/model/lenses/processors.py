@@ -18,8 +18,9 @@ from kaflow_engine.model.files.tree import (
 from kaflow_engine.model.files.yaml_file import Document, in_order
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.lowering.program import lower_processor
+from kaflow_engine.model.lenses.lowering.scope import StructForm
 from kaflow_engine.model.lenses.lowering.sources import Declared
-from kaflow_engine.model.lenses.specs import SHAPE, ProcessorSpec
+from kaflow_engine.model.lenses.specs import SHAPE, ProcessorSpec, ProcessorTopicSpec, struct_type
 from kaflow_engine.model.pipelines.contract import FunctionKindOf
 from kaflow_engine.model.pipelines.loader import Reading, read_pipeline
 from kaflow_engine.model.sources.nulls import NullChecks
@@ -70,7 +71,9 @@ def read_processor(
     mistakes += lowered.mistakes
     if mistakes:
         return Reading(at=start, name=name, mistakes=in_order(mistakes))
-    reading = read_pipeline(Document(root=_pipeline(name, tree, lowered.keys, start), mistakes=()))
+    reading = read_pipeline(
+        Document(root=_pipeline(name, tree, spec, lowered.keys, start), mistakes=())
+    )
     if reading.spec is None:
         return replace(reading, at=start)
     checks = NullChecks(strict=spec.strict_nulls if spec else "on", operands=lowered.operands)
@@ -93,6 +96,7 @@ def _about(document: Document | None) -> _About | None:
         spec = salvage(checked.tree, ProcessorSpec, SHAPE, {}, from_plain({"name": "_"}, root.at))
     assert isinstance(checked.tree, Entries)
     mistakes += _wrong_nullable(spec, checked.tree)
+    mistakes += _keys_without_fields(spec, checked.tree)
     return _About(tree=checked.tree, spec=spec, mistakes=tuple(mistakes))
 
 
@@ -104,6 +108,17 @@ def _wrong_nullable(spec: ProcessorSpec | None, tree: Entries) -> Iterator[Model
                 continue
             node = find(tree, ("topics", name, "nullable", place))
             yield UnknownName("column", field, known, node.at if node else tree.at)
+
+
+def _keys_without_fields(spec: ProcessorSpec | None, tree: Entries) -> Iterator[ModelError]:
+    for name, topic in spec.topics.items() if spec is not None else ():
+        if topic.key_columns and topic.key_format in ("int", "long", "bytes"):
+            node = find(tree, ("topics", name, "key_columns"))
+            yield ModelError(
+                f"keys of '{name}' are {topic.key_format}, and have no fields",
+                node.at if node else tree.at,
+                "remove key_columns: such a key is one value, _key",
+            )
 
 
 def _inside(text: Scalar) -> SourceText:
@@ -130,6 +145,7 @@ def _declared(spec: ProcessorSpec | None) -> Mapping[str, Declared]:
         name: Declared(
             format=topic.format,
             key=topic.key_columns or None,
+            key_form=_struct_form(topic),
             whole=next(iter(topic.columns or {"value": ""})) if topic.format == "raw" else None,
             columns=None if topic.columns is None else frozenset(map(str.lower, topic.columns)),
             nullable=frozenset(map(str.lower, topic.nullable)),
@@ -138,7 +154,17 @@ def _declared(spec: ProcessorSpec | None) -> Mapping[str, Declared]:
     }
 
 
-def _pipeline(name: str, about: Entries | None, keys: Entries, start: Location) -> Entries:
+def _struct_form(topic: ProcessorTopicSpec) -> StructForm | None:
+    match topic.key_format:
+        case "json" | "avro" if topic.key_columns:
+            return topic.key_format
+        case _:
+            return None
+
+
+def _pipeline(
+    name: str, about: Entries | None, spec: ProcessorSpec | None, keys: Entries, start: Location
+) -> Entries:
     """Lay what the SQL says over what the YAML says."""
     base = [Entry(key="name", at=start, value=from_plain(name, start))]
     for entry in about.entries if about is not None else ():
@@ -149,26 +175,30 @@ def _pipeline(name: str, about: Entries | None, keys: Entries, start: Location) 
         elif entry.key in _RENAMED:
             base.append(replace(entry, key=_RENAMED[entry.key]))
         elif entry.key == "topics":
-            base.append(replace(entry, value=_topics(entry.value)))
+            base.append(replace(entry, value=_topics(entry.value, spec)))
     tree = lay_over(Entries(at=start, entries=tuple(base)), keys)
     assert isinstance(tree, Entries)
     return tree
 
 
-def _topics(topics: Node) -> Node:
+def _topics(topics: Node, spec: ProcessorSpec | None) -> Node:
     """Return what a pipeline file says of topics."""
     if not isinstance(topics, Entries):
         return topics
-    return replace(topics, entries=tuple(_plain(topics)))
+    return replace(topics, entries=tuple(_plain(topics, spec.topics if spec else {})))
 
 
-def _plain(topics: Entries) -> Iterator[Entry]:
+def _plain(topics: Entries, specs: Mapping[str, ProcessorTopicSpec]) -> Iterator[Entry]:
     for entry in topics.entries:
-        if isinstance(entry.value, Entries):
-            kept = tuple(each for each in entry.value.entries if each.key not in _OF_PROCESSORS)
-            yield replace(entry, value=replace(entry.value, entries=kept))
-        else:
+        if not isinstance(entry.value, Entries):
             yield entry
+            continue
+        kept = [each for each in entry.value.entries if each.key not in _OF_PROCESSORS]
+        spec = specs.get(entry.key)
+        if spec is not None and _struct_form(spec) and spec.key_type is None:
+            kind = from_plain(struct_type(spec.key_columns), entry.at)
+            kept.append(Entry(key="key_type", at=entry.at, value=kind))
+        yield replace(entry, value=replace(entry.value, entries=tuple(kept)))
 
 
 def _two_texts(given: Location, file: Location) -> ModelError:

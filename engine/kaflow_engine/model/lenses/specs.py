@@ -1,5 +1,7 @@
 """What a processor's YAML says, as frozen data."""
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from kaflow_engine.model.files.shapes import Shape
@@ -7,6 +9,20 @@ from kaflow_engine.model.names import Filled, GroupName, Name
 from kaflow_engine.model.sources.nulls import Strictness
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Spec
+
+
+def struct_type(fields: Mapping[str, str]) -> str:
+    """Return the DuckDB type of a structure with these fields.
+
+    >>> struct_type({"id.a": "BIGINT", "x": "VARCHAR", "id.b": "DATE"})
+    'STRUCT("id" STRUCT("a" BIGINT, "b" DATE), "x" VARCHAR)'
+    """
+    inside: dict[str, dict[str, str]] = {}
+    for name, kind in fields.items():
+        first, _, rest = name.partition(".")
+        inside.setdefault(first, {})[rest] = kind
+    parts = (f'"{name}" {of[""] if "" in of else struct_type(of)}' for name, of in inside.items())
+    return f"STRUCT({', '.join(parts)})"
 
 
 class ProcessorTopicSpec(TopicSpec):

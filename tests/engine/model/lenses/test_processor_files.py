@@ -22,6 +22,8 @@ ABOUT: dict[str, Any] = {
     "topics": {"t": {"columns": {"a": "INTEGER"}, "key_columns": {"id": "INTEGER"}}},
 }
 
+INT_KEY: dict[str, Any] = {"key_format": "int", "key_columns": {"id": "INTEGER"}}
+
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,6 +87,23 @@ def test_settings_of_the_sql_reach_the_topics_of_the_yaml() -> None:
     assert (topic.table, topic.on_error, topic.columns) == (True, "fail", {"a": "INTEGER"})
 
 
+@pytest.mark.parametrize(
+    ("store", "query"),
+    [
+        ("", 'SELECT "a" AS "a" FROM "t"'),
+        ("STORE KEY AS AVRO", 'SELECT "a" AS "a" FROM "t"'),
+        ("STORE KEY AS JSON", 'SELECT "a" AS "a", _key AS _key FROM "t"'),
+    ],
+)
+def test_keys_that_are_avro_go_on_as_they_came(store: str, query: str) -> None:
+    topic = {"key_format": "avro", "key_columns": {"id.nr": "INTEGER", "shop": "VARCHAR"}}
+    sql = f"INSERT INTO out {store} SELECT STREAM a FROM t;"
+    write(p__processor__yaml={"topics": {"t": topic}, "sql": sql})
+    spec = one(".")
+    assert spec.writes[0].query == query
+    assert spec.topics["t"].key_type == 'STRUCT("id" STRUCT("nr" INTEGER), "shop" VARCHAR)'
+
+
 def test_output_topics_get_what_is_set_of_all_and_of_one() -> None:
     text = """
     SET defaults.topic.autocreate=true;
@@ -136,6 +155,11 @@ def test_models_and_processors_stand_side_by_side() -> None:
             "p.processor.yaml:4:10: expected STREAM or TABLE, found 'a'\n"
             "  hint: SELECT STREAM takes each record as an event, SELECT TABLE as the last value "
             "of its key",
+        ),
+        (
+            {"p__processor__yaml": {**ABOUT, "topics": {"t": INT_KEY}, "sql": SQL}},
+            "p.processor.yaml:11: keys of 't' are int, and have no fields\n"
+            "  hint: remove key_columns: such a key is one value, _key",
         ),
         ({"p__processor__yaml": "- a\n"}, "p.processor.yaml:1: this is not a processor"),
     ],

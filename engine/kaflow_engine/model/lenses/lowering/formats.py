@@ -70,6 +70,9 @@ def key_format(statement: Insert, relation: Relation, source: SourceText) -> str
     name = inside.rstrip("]") if inside else said.name
     if inside and window not in _WINDOWS:
         raise UnknownName("format", said.name, _ALL, at)
+    shape = relation.shape
+    if name == "AVRO" and shape.key_form == "avro" and shape.kind == "STREAM":
+        return None  # as it came
     if name in _NOT_OF_KEYS:
         hint = "write STORE KEY AS JSON, or another of " + ", ".join(_KEYS)
         raise SqlError(f"keys cannot be stored as {name}", at, hint)

@@ -129,7 +129,8 @@ def _with(statement: With, sources: Sources, parts: _Parts) -> None:
 
 
 def _insert(statement: Insert, sources: Sources, settings: Settings, parts: _Parts) -> None:
-    lowered = lower_query(statement.query, sources, writes=True)
+    stores_key = statement.key is not None and statement.key.name != "AVRO"
+    lowered = lower_query(statement.query, sources, writes=True, stores_key=stores_key)
     parts.operands += lowered.operands
     at = sources.source.place(statement.target.offset)
     start = sources.source.place(statement.query.offset)

@@ -49,13 +49,16 @@ class LoweredQuery:
     """Which may be NULL, and must not."""
 
 
-def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery:
+def lower_query(
+    query: Query, sources: Sources, *, writes: bool, stores_key: bool = False
+) -> LoweredQuery:
     """Lower a SELECT.
 
     Args:
         query: As its author wrote it.
         sources: What it may read; roles of topics are added.
         writes: Whether its rows go to a topic.
+        stores_key: Whether keys are written in a format that the processor says.
 
     Raises:
         ModelError: It says something that is not there, or that cannot be.
@@ -93,7 +96,8 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
     out = Writer(sources.source, query)
     out.put("SELECT ")
     plain = not query.groups and not table
-    write_items(items, scope, out, default_key=writes and plain)
+    as_it_came = driving.shape.key_form is not None and not (stores_key or scope.outer)
+    write_items(items, scope, out, default_key=writes and plain and not as_it_came)
     _write_sources(query, scope, out)
     _write_clauses(query, near, scope, out)
     events = [sources.relation(each).events for each in inputs]
@@ -101,6 +105,7 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
     shape = Shape(
         kind="TABLE" if grouped or table else "STREAM",
         key=None if grouped else key_shape(items, scope),
+        key_form=None if grouped or items.key_offset is not None else driving.shape.key_form,
         whole=WHOLE if items.whole else None,
         grouped=grouped,
         several_keys=len(query.groups) + (query.window is not None) > 1,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from kaflow_engine.errors import SqlError
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
@@ -18,6 +19,9 @@ _META = {
     "topic": "{}_topic",
 }
 
+StructForm: TypeAlias = Literal["json", "avro"]
+"""Formats of keys that are read as structures where their fields are said."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
@@ -27,6 +31,8 @@ class Shape:
     key: Mapping[str, str] | None = None
     """Fields of its key, `a.b` of one inside of another, with their DuckDB types; None: the key is
     one text."""
+    key_form: StructForm | None = None
+    """The format of a key that is a structure; None: of what has fields, JSON as text."""
     whole: str | None = None
     """The column that is the whole value, where it is a text or bytes."""
     grouped: bool = False
@@ -125,6 +131,9 @@ class Scope:
             raise self._wrong(
                 path[0], f"the key of '{of.name.text}' has no field '{name}'", f"it has: {known}"
             )
+        if of.shape.key_form is not None:
+            names = (f", {literal(part.text)})" for part in path)
+            return "struct_extract(" * len(path) + self.key_of(of) + "".join(names)
         inside = literal("$" + "".join(f'."{part.text}"' for part in path))
         text = f"json_extract_string({self.key_of(of)}, {inside})"
         kind = of.shape.key[name]

@@ -8,7 +8,7 @@ from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import Field, Kind, Name, Query, Source
 from kaflow_engine.model.lenses.lowering.joins import Joined
 from kaflow_engine.model.lenses.lowering.nulls.causes import Rows, TopicRows
-from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape
+from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape, StructForm
 from kaflow_engine.model.pipelines.contract import FunctionKindOf
 
 
@@ -19,6 +19,8 @@ class Declared:
     format: str | None = None
     key: Mapping[str, str] | None = None
     """Fields of its key."""
+    key_form: StructForm | None = None
+    """The format of keys that are read as structures."""
     whole: str | None = None
     """The one column of a value that is a text or bytes."""
     columns: frozenset[str] | None = None
@@ -181,7 +183,9 @@ class Sources:
     def _topic(self, name: str, kind: Kind) -> Relation:
         declared = self.declared.get(name, Declared())
         return Relation(
-            shape=Shape(kind=kind, key=declared.key, whole=declared.whole),
+            shape=Shape(
+                kind=kind, key=declared.key, key_form=declared.key_form, whole=declared.whole
+            ),
             events=frozenset({name} if kind == "STREAM" else ()),
             format=declared.format,
             rows=TopicRows(topic=name, columns=declared.columns, nullable=declared.nullable),
