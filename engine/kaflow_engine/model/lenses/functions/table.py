@@ -189,6 +189,20 @@ FUNCTIONS: dict[str, Function] = {
     "UPPERCASE": Function("text", "upper({0})", 1),
 }
 
+_OF_SEVERAL = {
+    "MAX": Function("number", "greatest({*})", 2),
+    "MIN": Function("number", "least({*})", 2),
+}
+"""Aggregates of one argument that of several are the value of one record."""
+
+
+def function_of(name: str, arguments: int) -> Function | None:
+    """Return the function that is called so, in capitals, with so many arguments; where it takes
+    another number of them, the function is returned all the same."""
+    several = _OF_SEVERAL.get(name) if arguments > 1 else None
+    return several or FUNCTIONS.get(name)
+
+
 _NOT_NOW = "write TIMESTAMP_MILLIS(_meta.timestamp): a batch that runs again must give the same"
 _NOT_BY_CHANCE = "use a field of the record: a batch that runs again must give the same"
 

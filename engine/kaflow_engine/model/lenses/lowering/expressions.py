@@ -7,7 +7,7 @@ from typing import assert_never
 from kaflow_engine.errors import SqlError, UnknownName
 from kaflow_engine.model.lenses.functions.contract import Function
 from kaflow_engine.model.lenses.functions.patterns import strftime_pattern
-from kaflow_engine.model.lenses.functions.table import FUNCTIONS, REFUSED
+from kaflow_engine.model.lenses.functions.table import FUNCTIONS, REFUSED, function_of
 from kaflow_engine.model.lenses.grammar.syntax import (
     Between,
     Call,
@@ -102,7 +102,7 @@ def parts(node: Expression) -> tuple[Expression, ...]:
 def aggregate_in(node: Expression, scope: Scope) -> Call | None:
     """Return the first aggregate that an expression calls."""
     for call in calls(node):
-        function = FUNCTIONS.get(call.name.text.upper())
+        function = function_of(call.name.text.upper(), len(call.arguments))
         own = function is None and scope.function_kind(call.name.text) == "aggregate"
         if own or (function is not None and function.group == "aggregate"):
             return call
@@ -241,7 +241,7 @@ def _function(call: Call, scope: Scope) -> Function:
     name = call.name.text.upper()
     if name in REFUSED:
         raise _wrong(call, scope, f"the function {name} is not available", REFUSED[name])
-    function = FUNCTIONS.get(name)
+    function = function_of(name, len(call.arguments))
     if function is None and scope.function_kind(name):
         return Function("project", f"{name.lower()}({{*}})", 0)
     if function is None:

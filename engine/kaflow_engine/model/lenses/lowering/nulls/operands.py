@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from kaflow_engine.errors import Location
-from kaflow_engine.model.lenses.functions.table import FUNCTIONS
+from kaflow_engine.model.lenses.functions.table import function_of
 from kaflow_engine.model.lenses.grammar.syntax import (
     Between,
     Call,
@@ -128,7 +128,7 @@ class NullSearch:
 
     def _call(self, node: Call) -> Causes:
         name = node.name.text.upper()
-        function = FUNCTIONS.get(name)
+        function = function_of(name, len(node.arguments))
         nulls = "passes" if function is None else function.nulls
         if nulls in ("refuses", "makes"):
             self._strict(node.arguments, name)
