@@ -24,6 +24,8 @@ from kaflow_engine.model.sources.nulls import Operand
 
 GRACE = 86_400_000
 """How long after its end a window takes records without GRACE BY, as in Kafka Streams."""
+_TIME = "_time"
+"""What the event time of a record is called in DuckDB's SQL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +175,7 @@ def _check_joins(
             topics = [sources.relation(each).events for each in (*streams, of)]
             place = sources.source.place(within.offset)
             if joined.keep(frozenset[str]().union(*topics), within, place):
-                near.append(_Near(first=streams[0], other=of, within=within))
+                near.append(_near(streams[0], of, within, sources))
             grace = query.grace if query.window is None else None
             if join.side != "INNER" or grace is not None:
                 joined.wait(sources.source.place(join.offset), grace)
@@ -185,6 +187,18 @@ def _check_joins(
             )
     _keep_look_ups(query, inputs, sources, joined)
     return tuple(near)
+
+
+def _near(first: Input, other: Input, within: Duration, sources: Sources) -> _Near:
+    own = next((of for of in (first, other) if sources.relation(of).rows.has(_TIME)), None)
+    if own is not None:
+        raise SqlError(
+            f"'{own.called}' has a field '{_TIME}' of its own, and the time of its records is "
+            "compared in a JOIN that is WITHIN less than another",
+            sources.source.place(within.offset),
+            "give the field another name, or write the same duration in all joins of one row",
+        )
+    return _Near(first=first, other=other, within=within)
 
 
 def _within(join: Join, sources: Sources) -> Duration:
@@ -236,7 +250,7 @@ def _write_clauses(query: Query, near: Sequence[_Near], scope: Scope, out: Write
         write(query.where, scope, out, CONJUNCT if near else 0)
     for place, each in enumerate(near):
         out.put(" AND " if place or query.where is not None else " WHERE ")
-        first, other = (f"epoch_ms({scope.prefix(of)}_time)" for of in (each.first, each.other))
+        first, other = (f"epoch_ms({scope.prefix(of)}{_TIME})" for of in (each.first, each.other))
         out.put(f"abs({first} - {other}) <= {each.within.milliseconds}")
     if query.groups:
         out.put(" GROUP BY ")
