@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.connectors.kafka.admin import topic_settings
+from kaflow_engine.connectors.kafka.admin import describe, topic_settings
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.flow.graph import topic_sinks
 from kaflow_engine.model.project import load_project
@@ -48,6 +48,8 @@ def test_processors_of_a_folder_run_side_by_side(spark, broker, tmp_path):
         for case in CASES
         for last, value in case.table or ()
     }
+    outputs = describe(broker.settings, ["currentMerchants", "merchantsPerPlatform"])
+    assert [topic.partitions for topic in outputs.values()] == [2, 3]
     policies = {
         topic: topic_settings(broker.settings, topic)["cleanup.policy"]
         for topic in ("currentMerchants", "merchantsPerPlatform", "daily-item-purchases-stats")

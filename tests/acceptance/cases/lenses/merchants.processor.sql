@@ -2,6 +2,8 @@ SET defaults.topic.autocreate=true;
 SET auto.offset.reset='earliest';
 SET commit.interval.ms='1000';
 SET enable.auto.commit=false;
+SET defaults.topic.partitions=3;
+SET topic.currentMerchants.partitions=2;
 
 WITH countriesStream AS (
   SELECT STREAM *
