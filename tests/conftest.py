@@ -12,6 +12,7 @@ import pytest
 from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.plugins.installed import forget_loaded
 from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.mariadb import MariaDBServer, server_program
 from kaflow_engine.testing.services.mosquitto import Mosquitto
 from kaflow_engine.testing.services.postgres import PostgresServer, server_programs
 from kaflow_engine.testing.services.registry import SchemaRegistry
@@ -114,6 +115,14 @@ def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server; shared, so a test names its tables with `unique`."""
     find_installed("postgresql", server_programs)
     with PostgresServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDBServer]:
+    """A MariaDB server; shared, so a test names its tables with `unique`."""
+    find_installed("mariadb-server-core", server_program)
+    with MariaDBServer() as running:
         yield running
 
 

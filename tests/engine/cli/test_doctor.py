@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from kaflow_engine.cli import doctor
 from kaflow_engine.cli.main import kaflow
+from kaflow_engine.connectors.attached.kinds import ATTACHED
 from kaflow_engine.connectors.sinks import SINKS
 from kaflow_engine.connectors.sources.kinds import SOURCES
 from kaflow_engine.extras import EXTRAS
@@ -85,4 +86,4 @@ def test_every_optional_part_has_a_row():
     assert {extra.name: extra.distribution for extra in EXTRAS.values()} == names
     for extra in EXTRAS.values():
         assert set(extra.outputs) <= set(SINKS)
-        assert set(extra.sources) <= set(SOURCES)
+        assert set(extra.sources) <= {*SOURCES, *ATTACHED}

@@ -46,6 +46,38 @@ def test_connections_to_databases(tmp_path: Path) -> None:
     ]
 
 
+def test_connections_to_mysql(tmp_path: Path) -> None:
+    file = tmp_path / "kaflow.yaml"
+    file.write_text(
+        "mysql:\n  connections:\n"
+        "    house: {url: 'mysql://me:pw-of-house@db:3307/x', ca: /etc/db.pem}\n"
+        "    other: {url: 'mysql://me@db', password: 'word-of-other'}\n"
+    )
+    config = load_config(file, {})
+    assert {name: c.settings for name, c in config.mysql.connections.items()} == {
+        "house": {"url": "mysql://me:pw-of-house@db:3307/x", "ca": "/etc/db.pem"},
+        "other": {"url": "mysql://me@db", "password": "word-of-other"},
+    }
+    shown = {setting.key: setting for setting in settings_of(config)}
+    assert shown["mysql.connections.house.url"].text == "mysql://***@db:3307/x"
+    assert shown["mysql.connections.other.password"].text == "***"
+    assert "word" not in repr(config.mysql)
+    assert "pw-of-house" not in str(ModelError("no login with pw-of-house"))
+    wrong = ("postgresql://db/x", "mysql:///x", "mysql://db/x?ssl=1", "db")
+    named = ", ".join(f"c{number}: {{url: '{url}'}}" for number, url in enumerate(wrong))
+    file.write_text(f"mysql: {{connections: {{{named}}}}}\n")
+    with pytest.raises(ModelError) as raised:
+        load_config(file, {})
+    assert str(raised.value).splitlines() == [
+        line
+        for number in range(len(wrong))
+        for line in (
+            f"{file}:1: 'mysql.connections.c{number}.url' is not the address of a database",
+            "  hint: write mysql://user:password@host:3306/database",
+        )
+    ]
+
+
 def test_connections_to_clickhouse(tmp_path: Path) -> None:
     file = tmp_path / "kaflow.yaml"
     file.write_text(

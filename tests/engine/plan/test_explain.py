@@ -181,6 +181,26 @@ def test_lineage_of_an_expression(column: str, sources: tuple[tuple[str, str], .
         assert explained(**changes).outputs[0].lineage[1].sources == sources
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"type": "sqlite", "path": "u.db"},
+        {"type": "duckdb", "path": "u.db"},
+        {"type": "postgres"},
+        {"type": "mysql"},
+    ],
+    ids=["sqlite", "duckdb", "postgres", "mysql"],
+)
+def test_lineage_of_a_table_that_is_looked_up(said: dict[str, str]) -> None:
+    users = {"table_name": "users", "attached": True, "columns": {"id": "VARCHAR", "tier": "INT"}}
+    query = "SELECT e.id, 2 * u.tier AS x FROM events e LEFT JOIN users u ON e.id = u.id"
+    sources = {"users": {**said, **users}}
+    emission = {"type": "immediate"}
+    found = explained(query=query, emission=emission, topics={}, state={}, sources=sources)
+    assert found.outputs[0].lineage[1].sources == (("events", "id"), ("users", "tier"))
+    assert f"LEFT JOIN {said['type']} table users of" in "\n".join(draw(found))
+
+
 def test_what_happens_to_lost_records_and_new_schemas() -> None:
     policies = {"on_data_loss": "continue", "on_schema_change": "fail"}
     topics = {**BASE["topics"], "shops": {"format": "avro", **policies}}

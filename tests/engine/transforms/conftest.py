@@ -4,6 +4,14 @@
 import psycopg
 import pytest
 
+from tests.engine.transforms.files_here import OPEN, File
+
+
+@pytest.fixture(params=OPEN)
+def file(request, tmp_path):
+    """Give a file of each database, which is not there yet."""
+    return File(request.param, tmp_path / "users.db")
+
 
 @pytest.fixture
 def crm(postgres):

@@ -1,4 +1,4 @@
-"""A pipeline on this machine that looks rows up in a real PostgreSQL."""
+"""A pipeline on this machine that looks rows up in a real database."""
 # pyright: basic
 
 import json
@@ -9,7 +9,6 @@ from kaflow_engine.errors import Location
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.outputs.connection_specs import PostgresConnection
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.planning.columns import resolve_columns
@@ -18,13 +17,14 @@ from kaflow_engine.testing.local.executor import LocalPipeline
 START = 1_767_225_600_000
 
 
-def spec_of(query, columns, about, relations=()):
+def spec_of(query, columns, about, beside, relations):
     return pipeline_from_mapping(
         {
             "name": "p",
             "topics": {"t": {"columns": columns}},
             "sources": {
-                "users": {"type": "postgres", "table_name": "crm.users", "attached": True, **about}
+                "users": {"type": "postgres", "table_name": "crm.users", "attached": True, **about},
+                **beside,
             },
             "relations": dict(relations),
             "query": query,
@@ -37,16 +37,18 @@ def spec_of(query, columns, about, relations=()):
 class Running:
     """A pipeline on this machine, over a table as the database describes it."""
 
-    def __init__(self, url, query, columns, about=(), relations=(), **how):
-        connections = {"default": PostgresConnection(url=url)}
-        config = Config.model_validate({"postgres": {"connections": connections}})
-        spec = spec_of(query, columns, dict(about), relations)
-        found = resolve_columns(spec, config, ["users"])
+    def __init__(self, url, query, columns, about=(), beside=(), relations=(), **how):
+        """Take the address of a server; or None, and a file in `about`."""
+        kind = "mysql" if (url or "").startswith("mysql:") else "postgres"
+        said = {kind: {"connections": {"default": {"url": url}} if url else {}}}
+        config = Config.model_validate(said)
+        spec = spec_of(query, columns, dict(about), dict(beside), relations)
+        found = resolve_columns(spec, config, list(spec.sources))
         own = {"t": tuple(Column(name, kind) for name, kind in columns.items())}
         self.planned = build_plan(spec, config, {**own, **found})
         self.pipeline = LocalPipeline(self.planned.plan, {"t": range(2)}, **how)
-        self.pipeline._world.connections["postgres", "default"] = dict(
-            connections["default"].settings
+        self.pipeline._world.connections.update(
+            {(kind, name): one.settings for name, one in config.connections[kind].items()}
         )
 
     def rows(self, *values):

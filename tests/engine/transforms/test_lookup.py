@@ -11,7 +11,7 @@ import duckdb
 import psycopg
 import pytest
 
-from kaflow_engine.connectors.postgres.lookup import PostgresLookup
+from kaflow_engine.connectors.attached.table import AttachedTable
 from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.testing.local.world import Crashed
 from tests.engine.transforms.lookup_here import Running
@@ -28,13 +28,13 @@ PLACES = (
 def asked(monkeypatch):
     """The queries that were sent: of each how many values it had."""
     found = []
-    before = PostgresLookup.with_values
+    before = AttachedTable.with_values
 
-    def counted(self, on, keys):
+    def counted(self, wanted, on, keys, **how):
         found.append(len(keys))
-        return before(self, on, keys)
+        return before(self, wanted, on, keys, **how)
 
-    monkeypatch.setattr(PostgresLookup, "with_values", counted)
+    monkeypatch.setattr(AttachedTable, "with_values", counted)
     return found
 
 

@@ -1,9 +1,16 @@
 """Tables of databases that are read once, or looked up, as a plan keeps them."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from kaflow_engine.model.columns import Column
+
+_OF_SQLITE = (
+    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
+    *("FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "VARCHAR"),
+)
+"""Types whose values SQLite stores in one form: a time or a UUID is a text of several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +18,10 @@ class PostgresParams:
     """A table of a PostgreSQL database."""
 
     type: Literal["postgres"] = "postgres"
+    finds_by: ClassVar[tuple[str, ...]] = ()
+    """Types of columns, without digits, by which rows can be looked up; none: all of scalars."""
+    has_records: ClassVar[bool] = True
+    """It can be read as records, too."""
     connection: str
     table: str
     where: str | None
@@ -22,6 +33,16 @@ class PostgresParams:
     """Those that are read, as they are declared; none: all, with the types of the table."""
     attached: bool = False
     """It is looked up instead of read: it may be a view, and needs no key."""
+
+    @property
+    def place(self) -> str:
+        """Which table, in a few words."""
+        return f"{self.type} table {self.table} of connection {self.connection}"
+
+    @property
+    def reached_by(self) -> tuple[str, str] | None:
+        """Kind and name of the connection of the configuration that it needs; None: of none."""
+        return self.type, self.connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,5 +57,78 @@ class ClickHouseParams:
     columns: tuple[Column, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SQLiteParams:
+    """A table of a SQLite file, which is looked up; with the properties of Postgres."""
+
+    type: Literal["sqlite"] = "sqlite"
+    finds_by: ClassVar[tuple[str, ...]] = _OF_SQLITE
+    has_records: ClassVar[bool] = False
+    path: str
+    """From the root."""
+    table: str
+    where: str | None
+    columns: tuple[Column, ...]
+
+    @property
+    def place(self) -> str:
+        """Which table, in a few words."""
+        return f"{self.type} table {self.table} of {self.path}"
+
+    @property
+    def reached_by(self) -> tuple[str, str] | None:
+        """None: what it says is all that is needed."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuckDBParams:
+    """A table of a DuckDB file, which is looked up; with the properties of Postgres."""
+
+    type: Literal["duckdb"] = "duckdb"
+    finds_by: ClassVar[tuple[str, ...]] = ()
+    has_records: ClassVar[bool] = False
+    path: str
+    """From the root."""
+    table: str
+    where: str | None
+    columns: tuple[Column, ...]
+
+    @property
+    def place(self) -> str:
+        """Which table, in a few words."""
+        return f"{self.type} table {self.table} of {self.path}"
+
+    @property
+    def reached_by(self) -> tuple[str, str] | None:
+        """None: what it says is all that is needed."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MySQLParams:
+    """A table of a MySQL or MariaDB database, which is looked up."""
+
+    type: Literal["mysql"] = "mysql"
+    finds_by: ClassVar[tuple[str, ...]] = ()
+    has_records: ClassVar[bool] = False
+    connection: str
+    table: str
+    where: str | None
+    columns: tuple[Column, ...]
+
+    @property
+    def place(self) -> str:
+        """Which table, in a few words."""
+        return f"{self.type} table {self.table} of connection {self.connection}"
+
+    @property
+    def reached_by(self) -> tuple[str, str] | None:
+        """Its connection."""
+        return self.type, self.connection
+
+
 DatabaseParams = PostgresParams | ClickHouseParams
 """The settings of a table that is read once."""
+AttachedParams = PostgresParams | MySQLParams | SQLiteParams | DuckDBParams
+"""The settings of a table that is looked up: a closed union, by `type`."""

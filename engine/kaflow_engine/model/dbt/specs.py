@@ -8,6 +8,11 @@ from kaflow_engine.model.files.shapes import EACH, Shape
 from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.outputs.output_specs import ColumnSpec
 from kaflow_engine.model.sources.any_source import source_tag
+from kaflow_engine.model.sources.attached_specs import (
+    DuckDBSourceSpec,
+    MySQLSourceSpec,
+    SQLiteSourceSpec,
+)
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
 from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.sources.live_specs import (
@@ -63,6 +68,18 @@ class ClickHouseConfig(OfTables, ClickHouseSourceSpec):
     """The table of a ClickHouse server that stands behind one of a source."""
 
 
+class MySQLConfig(OfTables, MySQLSourceSpec):
+    """The table of a MySQL database that stands behind one of a source."""
+
+
+class SQLiteConfig(OfTables, SQLiteSourceSpec):
+    """The table of a SQLite file that stands behind one of a source."""
+
+
+class DuckDBConfig(OfTables, DuckDBSourceSpec):
+    """The table of a DuckDB file that stands behind one of a source."""
+
+
 class HybridConfig(OfTables, HybridSourceSpec):
     """The phases behind a table, and the topic that follows them."""
 
@@ -109,6 +126,9 @@ class TableSpec(Spec):
         | Annotated[WebhookConfig, Tag("\0webhook")]
         | Annotated[PostgresConfig, Tag("\0postgres")]
         | Annotated[ClickHouseConfig, Tag("\0clickhouse")]
+        | Annotated[MySQLConfig, Tag("\0mysql")]
+        | Annotated[SQLiteConfig, Tag("\0sqlite")]
+        | Annotated[DuckDBConfig, Tag("\0duckdb")]
         | Annotated[HybridConfig, Tag("\0hybrid")]
         | Annotated[WebsocketConfig, Tag("\0websocket")]
         | Annotated[HttpConfig, Tag("\0http")]

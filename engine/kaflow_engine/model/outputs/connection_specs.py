@@ -27,6 +27,14 @@ def _database(text: str) -> str:
     return text
 
 
+def _mysql(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme != "mysql" or not parts.hostname or parts.query or parts.fragment:
+        hint = "write mysql://user:password@host:3306/database"
+        raise refuse("is not the address of a database", hint)
+    return text
+
+
 def _server(text: str) -> str:
     if not is_address(text) or not re.fullmatch(r"[^?#]*://[^/?#]+(/[^/?#]*)?/?", text):
         raise refuse("is not the address of a server", "write https://host:8443/database")
@@ -74,6 +82,23 @@ class PostgresConnection(ConnectionSpec):
             "url": self.url,
             **({} if self.password is None else {"password": self.password}),
         }
+
+
+class MySQLConnection(ConnectionSpec):
+    """A database of MySQL or MariaDB, and who logs in to it."""
+
+    url: Annotated[Filled, AfterValidator(_mysql)] = Field(repr=False)
+    """`mysql://user:password@host:3306/database`."""
+    password: Filled | None = Field(default=None, repr=False)
+    """Instead of one in the URL, where it would have to be quoted."""
+    ca: Filled | None = None
+    """The file of the certificates that the server must have one of; None: without TLS."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What tasks are handed."""
+        found = {"url": self.url, "password": self.password, "ca": self.ca}
+        return {key: value for key, value in found.items() if value is not None}
 
 
 class ClickHouseConnection(ConnectionSpec):
@@ -176,6 +201,13 @@ class PostgresConfig(Spec):
 
     connections: dict[str, PostgresConnection] = Field(default={})
     """By the names that outputs give them."""
+
+
+class MySQLConfig(Spec):
+    """MySQL and MariaDB databases."""
+
+    connections: dict[str, MySQLConnection] = Field(default={})
+    """By the names that sources give them."""
 
 
 class ClickHouseConfig(Spec):

@@ -8,6 +8,7 @@ from kaflow_engine.model.files.tree import Entries, brief, text_at
 from kaflow_engine.model.names import TOPIC_NAMES, is_topic_name
 from kaflow_engine.model.pipelines.output_rules import outputs_of
 from kaflow_engine.model.pipelines.table_rules import is_said, is_table, is_true
+from kaflow_engine.model.sources.attached_specs import ATTACHED_ONLY
 from kaflow_engine.model.sources.live_specs import (
     HttpSourceSpec,
     MqttSourceSpec,
@@ -18,7 +19,8 @@ from kaflow_engine.model.spec import Path
 
 _STORES = ("s3://", "s3a://")
 _OF_ATTACHED = {
-    *("type", "connection", "table_name", "where", "columns", "attached", "refresh", "description"),
+    *("type", "connection", "path", "table_name", "where", "columns", "attached", "refresh"),
+    "description",
 }
 _FIRST = {
     "webhook": WebhookSourceSpec.unit,
@@ -161,10 +163,17 @@ def _logins(tree: Entries, path: Path, said: Entries, called: str) -> Iterator[M
 def settings_of_attached(tree: Entries) -> Iterator[ModelError]:
     """A table that is looked up has no records."""
     for name, path, said in sources_of(tree):
-        if text_at(said, "type") != "postgres":
+        kind = text_at(said, "type")
+        if kind not in ("postgres", *ATTACHED_ONLY):
             continue
         called, attached = brief(name), is_true(said, "attached")
-        if not attached and is_said(said, "refresh"):
+        if kind in ATTACHED_ONLY and not attached and not said.misspelled:
+            yield ModelError(
+                f"the table '{called}' cannot be read as records: tables of {kind} are looked up",
+                place(tree, (*path, "attached")),
+                "add attached: true, and name it after LEFT JOIN or JOIN",
+            )
+        elif not attached and is_said(said, "refresh"):
             yield ModelError(
                 f"'refresh' of '{called}' has no effect: the table is read, and not looked up",
                 place(tree, (*path, "refresh")),
@@ -176,7 +185,7 @@ def settings_of_attached(tree: Entries) -> Iterator[ModelError]:
                     f"'{brief(entry.key)}' of '{called}' has no effect: its rows are looked up, "
                     "and are no records",
                     place(tree, (*path, entry.key)),
-                    "remove it, or attached",
+                    "remove it" if kind in ATTACHED_ONLY else "remove it, or attached",
                 )
 
 

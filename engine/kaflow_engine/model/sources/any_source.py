@@ -4,6 +4,11 @@ from typing import Annotated
 
 from pydantic import Discriminator, Tag
 
+from kaflow_engine.model.sources.attached_specs import (
+    DuckDBSourceSpec,
+    MySQLSourceSpec,
+    SQLiteSourceSpec,
+)
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
 from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.sources.live_specs import (
@@ -21,8 +26,8 @@ from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorS
 from kaflow_engine.model.spec import CHOICE, type_of
 
 SOURCE_TYPES = (
-    *("clickhouse", "files", "generator", "http", "hybrid"),
-    *("mqtt", "postgres", "webhook", "websocket"),
+    *("clickhouse", "duckdb", "files", "generator", "http", "hybrid"),
+    *("mqtt", "mysql", "postgres", "sqlite", "webhook", "websocket"),
 )
 _FIRST = f"{CHOICE}files"
 
@@ -50,13 +55,16 @@ def _choice(value: object) -> str:
 AnySource = Annotated[
     Annotated[FilesSourceSpec, Tag("\0files")]
     | Annotated[ClickHouseSourceSpec, Tag("\0clickhouse")]
+    | Annotated[DuckDBSourceSpec, Tag("\0duckdb")]
     | Annotated[GeneratorSourceSpec, Tag("\0generator")]
     | Annotated[HttpSourceSpec, Tag("\0http")]
     | Annotated[HybridSourceSpec, Tag("\0hybrid")]
     | Annotated[MqttSourceSpec, Tag("\0mqtt")]
+    | Annotated[MySQLSourceSpec, Tag("\0mysql")]
     | Annotated[PluginSourceSpec, Tag("\0plugin")]
     | Annotated[PostgresSourceSpec, Tag("\0postgres")]
     | Annotated[PySparkSourceSpec, Tag("\0pyspark")]
+    | Annotated[SQLiteSourceSpec, Tag("\0sqlite")]
     | Annotated[WebhookSourceSpec, Tag("\0webhook")]
     | Annotated[WebsocketSourceSpec, Tag("\0websocket")],
     Discriminator(_choice),

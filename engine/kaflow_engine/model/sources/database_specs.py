@@ -1,15 +1,18 @@
 """Sources that are tables of databases: read once, in pages by a key."""
 
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from kaflow_engine.model.durations import Duration, format_duration
 from kaflow_engine.model.names import Filled, refuse
 from kaflow_engine.model.outputs.sink_names import clickhouse_table, postgres_table
+from kaflow_engine.model.sources.attached_specs import (
+    ATTACHED_GUARANTEE,
+    AttachedSpec,
+    ConnectedTableSpec,
+)
 from kaflow_engine.model.sources.source_spec import SourceSpec
-from kaflow_engine.model.spec import Spec
 
 _KEY = "table_name"
 SMALLEST, LARGEST = 100, 1_000_000
@@ -35,19 +38,9 @@ def _several(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-class DatabaseTableSpec(Spec):
+class DatabaseTableSpec(ConnectedTableSpec):
     """A table of a database, which is read once, from its first row to its last one."""
 
-    type: Any
-    connection: Filled = "default"
-    """A name under `<type>.connections` of the configuration."""
-    needs: ClassVar[str]
-    """What a connection says at least, for hints."""
-    table_name: str
-    """With what it is in, if that is not where the connection looks first; `table` says what its
-    rows are to a query."""
-    where: Filled | None = None
-    """A condition in the SQL of the database: which rows are read; None: all."""
     page_size: Annotated[int | None, BeforeValidator(_page)] = Field(default=None)
     """How many rows are read at once; None: as many as take a moment."""
 
@@ -55,12 +48,6 @@ class DatabaseTableSpec(Spec):
     def pages_by(self) -> str | None:
         """What its pages are cut by, in a few words."""
         raise NotImplementedError
-
-    @property
-    def about(self) -> str:
-        """Which table."""
-        some = "" if self.where is None else f" where {' '.join(self.where.split())}"
-        return f"{self.type} table {self.table_name} of connection {self.connection}{some}"
 
     @property
     def guarantee(self) -> str | None:
@@ -104,28 +91,18 @@ class ClickHouseTableSpec(DatabaseTableSpec):
         return "the sorting key"
 
 
-class PostgresSourceSpec(PostgresTableSpec, SourceSpec):
+class PostgresSourceSpec(PostgresTableSpec, AttachedSpec):
     """A table of a PostgreSQL database as a source."""
-
-    attached: bool = False
-    """It is not read: queries look its rows up, as they are then."""
-    refresh: Duration = 0
-    """How long a row that was looked up, or its absence, may be used again, in ms."""
 
     @property
     def about(self) -> str:
         """Which table, and what becomes of its rows."""
-        if not self.attached:
-            return super().about
-        again = f"; an answer is good for {format_duration(self.refresh)}" if self.refresh else ""
-        return f"{super().about}, as it is when a batch asks for the rows that it joins{again}"
+        return f"{super().about}, {self.asked}" if self.attached else super().about
 
     @property
     def guarantee(self) -> str | None:
         """What is promised of its rows."""
-        if self.attached:
-            return "a batch that runs again has the answers that it had"
-        return super().guarantee
+        return ATTACHED_GUARANTEE if self.attached else super().guarantee
 
 
 class ClickHouseSourceSpec(ClickHouseTableSpec, SourceSpec):

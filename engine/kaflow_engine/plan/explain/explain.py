@@ -284,6 +284,9 @@ def _origins(shape: QueryShape, expr: Expr) -> frozenset[tuple[str, str]]:
     found = {(topics[alias], name) for alias, name in columns_behind(shape, expr)}
     for group in reversed(shape.groups):
         own = tuple(use for use in uses if use[0] == group.alias)
+        if group.transform is not None:
+            table = group.transform.of_table
+            found |= {table[name] for _, name in own if name in table}
         found |= {one for each in group.beside for one in _origins(each, Expr(sql="", uses=own))}
         uses = tuple(use for _, name in own for part in group.behind(name) for use in part.uses)
     return frozenset(found)

@@ -83,9 +83,7 @@ def chain_part(
         if shape.is_table
         else _steps_of(shape, roles, planned, matching, before=own.lookup == "before"),
         where=tuple(
-            condition_text(part, shape)
-            for part in shared
-            if of_rows or not part.aliases <= driving
+            condition_text(part, shape) for part in shared if of_rows or not part.aliases <= driving
         ),
         require=() if of_rows else _required(own, queries),
         wait=None if of_rows else wait,

@@ -56,9 +56,9 @@ def _about(params: TransformParams) -> str:
                 else ""
             )
             return (
-                f"{'LEFT' if params.left else 'INNER'} JOIN {table.type} table {table.table} of "
-                f"connection {table.connection}{some} by {', '.join(on)}, as it is then: one query "
-                f"for the values of a batch in each task{again}"
+                f"{'LEFT' if params.left else 'INNER'} JOIN {table.place}{some} by "
+                f"{', '.join(on)}, as it is then: one query for the values of a batch in each task"
+                f"{again}"
             )
         case _:
             assert_never(params)

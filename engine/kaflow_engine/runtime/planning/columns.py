@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import assert_never
 
+from kaflow_engine.connectors.attached.table import AttachedTable
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
 from kaflow_engine.connectors.pyspark.classes import MODULE
@@ -29,6 +30,8 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.sources.plugin_specs import PYSPARK
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.sources import source_params
+from kaflow_engine.sql.named.attached import attached_text
+from kaflow_engine.sql.transforms.attached import AttachedText
 
 
 def resolve_columns(
@@ -87,13 +90,7 @@ def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, s
             PostgresParams(type=kind, connection=name)
             | ClickHouseParams(type=kind, connection=name)
         ):
-            known = config.connections[kind]
-            if name not in known:
-                raise SourceUnfit(
-                    f"connection '{name}' of a source is not in the configuration",
-                    hint=f"add it under {kind}.connections",
-                )
-            return known[name].settings
+            return _connection(config, kind, name)
         case HybridParams(phases=phases):
             reached = {str(n): dict(connection_of_source(config, p)) for n, p in enumerate(phases)}
             kafka = asdict(KafkaSettings.configured(config.kafka))
@@ -108,6 +105,27 @@ def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, s
             assert_never(params)
 
 
+def _connection(config: Config, kind: str, name: str) -> Mapping[str, str]:
+    known = config.connections[kind]
+    if name not in known:
+        raise SourceUnfit(
+            f"connection '{name}' of a source is not in the configuration",
+            hint=f"add it under {kind}.connections",
+        )
+    return known[name].settings
+
+
+def attached_columns(config: Config, attached: AttachedText) -> tuple[Column, ...]:
+    """Look at a table that queries look up; return its columns.
+
+    Raises:
+        SourceError: It cannot be looked up.
+    """
+    reached = attached.params.reached_by
+    connection = _connection(config, *reached) if reached is not None else dict[str, str]()
+    return AttachedTable(attached.params, connection, attached.name).columns()
+
+
 def require_sources(spec: PipelineSpec, config: Config) -> None:
     """Look at what sources read whose columns are declared, before a state is begun with them.
 
@@ -115,9 +133,13 @@ def require_sources(spec: PipelineSpec, config: Config) -> None:
         SourceError: One cannot be read.
     """
     for name, said in spec.sources.items():
-        params = source_params(spec, name)
-        if params is not None and said.typed is not None:
-            with _placed(spec, name):
+        attached, params = attached_text(spec, name), source_params(spec, name)
+        if said.typed is None:
+            continue
+        with _placed(spec, name):
+            if attached is not None:
+                attached_columns(config, attached)
+            elif params is not None:
                 connection = connection_of_source(config, params)
                 source_kind(said.type).check(params, connection)
 
@@ -140,8 +162,10 @@ def _of_plugin(config: Config, name: str) -> Mapping[str, str]:
 
 def _shown_by(spec: PipelineSpec, config: Config, name: str) -> tuple[Column, ...]:
     said, params = spec.sources[name], source_params(spec, name)
-    assert params is not None
     with _placed(spec, name):
+        if (attached := attached_text(spec, name)) is not None:
+            return attached_columns(config, attached)
+        assert params is not None
         form, connection = format_of(said.value_format), connection_of_source(config, params)
         found = source_kind(said.type).sample(params, form, connection)
     if found is None:

@@ -1,7 +1,7 @@
 """What a group is made of where no GROUP BY makes it: runs of rows, changes of a table, and rows
 that are transformed one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -55,6 +55,13 @@ class TransformShape:
     def is_lookup(self) -> bool:
         """Whether rows keep all columns, and get others."""
         return isinstance(self.params, LookupParams)
+
+    @property
+    def of_table(self) -> Mapping[str, tuple[str, str]]:
+        """By column of its rows, the table that was looked up, and its column; none otherwise."""
+        if not isinstance(self.params, LookupParams):
+            return {}
+        return {called: (self.name, column) for called, column in self.params.columns}
 
     def is_passed_column(self, key: str) -> bool:
         """Tell whether a key is a column that rows only keep."""

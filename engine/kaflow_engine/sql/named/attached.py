@@ -1,7 +1,22 @@
 """Tables of databases as their authors name them, for queries that look their rows up."""
 
-from kaflow_engine.flow.origins.databases import PostgresParams
+from pathlib import Path
+
+from kaflow_engine.flow.origins.databases import (
+    AttachedParams,
+    DuckDBParams,
+    MySQLParams,
+    PostgresParams,
+    SQLiteParams,
+)
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.sources.attached_specs import (
+    AttachedSpec,
+    DuckDBSourceSpec,
+    FileDatabaseSpec,
+    MySQLSourceSpec,
+    SQLiteSourceSpec,
+)
 from kaflow_engine.model.sources.database_specs import PostgresSourceSpec, PostgresTableSpec
 from kaflow_engine.model.sources.source_spec import SourceSpec
 from kaflow_engine.model.specs import PipelineSpec
@@ -11,11 +26,10 @@ from kaflow_engine.sql.transforms.attached import AttachedText
 def attached_text(spec: PipelineSpec, name: str) -> AttachedText | None:
     """Return what is said of a table that is looked up; None of what is read."""
     said = spec.sources.get(name)
-    if not isinstance(said, PostgresSourceSpec) or not said.attached:
+    params = _params(spec, name, said)
+    if not isinstance(said, AttachedSpec) or params is None:
         return None
-    return AttachedText(
-        name=name, params=postgres_params(said, declared_columns(said)), refresh=said.refresh
-    )
+    return AttachedText(name=name, params=params, refresh=said.refresh)
 
 
 def attached_names(spec: PipelineSpec) -> tuple[str, ...]:
@@ -39,3 +53,39 @@ def postgres_params(said: PostgresTableSpec, columns: tuple[Column, ...]) -> Pos
 def declared_columns(said: SourceSpec) -> tuple[Column, ...]:
     """Return the columns that an author declares of a source."""
     return tuple(Column(name, kind) for name, kind in (said.columns or {}).items())
+
+
+def _params(spec: PipelineSpec, name: str, said: SourceSpec | None) -> AttachedParams | None:
+    match said:
+        case PostgresSourceSpec(attached=True):
+            return postgres_params(said, declared_columns(said))
+        case MySQLSourceSpec(attached=True):
+            return MySQLParams(
+                connection=said.connection,
+                table=said.table_name,
+                where=said.where,
+                columns=declared_columns(said),
+            )
+        case SQLiteSourceSpec(attached=True):
+            return SQLiteParams(
+                path=_path(spec, name, said),
+                table=said.table_name,
+                where=said.where,
+                columns=declared_columns(said),
+            )
+        case DuckDBSourceSpec(attached=True):
+            return DuckDBParams(
+                path=_path(spec, name, said),
+                table=said.table_name,
+                where=said.where,
+                columns=declared_columns(said),
+            )
+        case _:
+            return None
+
+
+def _path(spec: PipelineSpec, name: str, said: FileDatabaseSpec) -> str:
+    """Return where a file is, from the root: what its author says counts from the folder of the
+    file in which that stands."""
+    stands_in = Path(spec.place("sources", name, "path").file)
+    return str((stands_in.parent / said.path).absolute())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
-from kaflow_engine.flow.origins.databases import PostgresParams
+from kaflow_engine.flow.origins.databases import AttachedParams
 from kaflow_engine.flow.transforms import IN, PASSED, LookupParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.flat import Flat, Group
@@ -31,7 +31,7 @@ class AttachedText:
     """What an author says of a table that is looked up in its database."""
 
     name: str
-    params: PostgresParams
+    params: AttachedParams
     refresh: int
     """Milliseconds for which an answer may be used again."""
 
@@ -64,10 +64,12 @@ def refuse_read(attached: AttachedText | None, at: Location | None) -> None:
         SqlError: With the way out.
     """
     if attached is not None:
+        has_records = attached.params.has_records
         raise SqlError(
             f"'{attached.name}' is attached: its rows are looked up, and not read",
             at,
-            f"name it after LEFT JOIN or JOIN; or remove attached from sources.{attached.name}",
+            "name it after LEFT JOIN or JOIN"
+            + (f"; or remove attached from sources.{attached.name}" if has_records else ""),
         )
 
 
@@ -196,7 +198,9 @@ def _refuse(attached: AttachedText, kind: JoinKind, flat: Flat, at: Location | N
         raise SqlError(
             f"'{name}' is looked up by rows of a table, which change and go",
             at,
-            f"read '{name}' as a source of records, without attached; or look it up by events",
+            f"read '{name}' as a source of records, without attached; or look it up by events"
+            if attached.params.has_records
+            else "look it up by events",
         )
 
 

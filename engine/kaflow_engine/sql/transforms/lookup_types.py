@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kaflow_engine.duck import binding
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.flow.origins.databases import AttachedParams
 from kaflow_engine.flow.transforms import IN, LookupParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.groups.shapes import TransformShape
@@ -30,6 +31,14 @@ def check_lookup(transform: TransformShape, given: Sequence[Column], at: Locatio
     inners = {column.name: column.type for column in params.types}
     for number, name in enumerate(params.on):
         outer, inner = outers[f"{IN}$on{number}"], inners[name]
+        if not _finds(params.table, inner):
+            raise SqlError(
+                f"column '{name}' of '{transform.name}' is {inner}, of which {params.table.type} "
+                "has texts in several forms: rows cannot be found by it",
+                at,
+                f"write columns: {{{name}: VARCHAR, …}} in sources.{transform.name}, and compare "
+                "its text; or join by another column",
+            )
         if _can_equal(outer, inner):
             continue
         raise SqlError(
@@ -39,6 +48,13 @@ def check_lookup(transform: TransformShape, given: Sequence[Column], at: Locatio
             if _bare(inner) in _NO_KEYS
             else f"write CAST(… AS {inner}) around the other side, or join by another column",
         )
+
+
+def _finds(table: AttachedParams, inner: str) -> bool:
+    """Tell whether a database finds rows by a type; one without equality is let through."""
+    kind = _bare(inner)
+    no_scalar = kind in _NO_KEYS or kind.endswith("]")
+    return no_scalar or not table.finds_by or kind in table.finds_by
 
 
 def _can_equal(outer: str, inner: str) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.connectors.postgres.lookup import PostgresLookup
+from kaflow_engine.connectors.attached.table import AttachedTable
 from kaflow_engine.duck.queries import cursor, query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.transforms import LookupParams, Transform
@@ -98,17 +98,14 @@ class LookUp:
             if each in known and now - known[each][0] < self.params.refresh / 1000
         }
         left = [each for each in values if each not in fresh]
-        table = PostgresLookup(
-            self.params.table,
-            self.params.types,
-            batch.connection("postgres", self.params.table.connection),
-            self.transform.name,
-            self.params.once,
-        )
+        reached = self.params.table.reached_by
+        connection = batch.connection(*reached) if reached is not None else dict[str, str]()
+        table = AttachedTable(self.params.table, connection, self.transform.name)
+        keys = [tuple(json.loads(each)) for each in left]
         found: dict[str, list[str]] = {each: [] for each in left}
-        by_texts = {tuple(json.loads(each)): each for each in left}
-        for texts, row in table.with_values(self.params.on, list(by_texts)):
-            found[by_texts[texts]].append(row)
+        rows = table.with_values(self.params.types, self.params.on, keys, once=self.params.once)
+        for place, row in rows:
+            found[left[place]].append(row)
         fresh |= {each: f"[{','.join(sorted(rows))}]" for each, rows in found.items()}
         if self.params.refresh:
             if len(known) + len(left) > _MOST:

@@ -23,10 +23,15 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.relations.transform_specs import HandlerSpec
 from kaflow_engine.model.sources.addresses import ValueSpec
+from kaflow_engine.model.sources.attached_specs import (
+    ConnectedTableSpec,
+    DuckDBSourceSpec,
+    MySQLSourceSpec,
+    SQLiteSourceSpec,
+)
 from kaflow_engine.model.sources.database_specs import (
     ClickHouseSourceSpec,
     ClickHouseTableSpec,
-    DatabaseTableSpec,
     PostgresSourceSpec,
     PostgresTableSpec,
 )
@@ -75,10 +80,10 @@ def wrong_connections(spec: PipelineSpec, config: Config) -> Iterator[ModelError
             yield error
 
 
-def _tables(spec: PipelineSpec) -> Iterator[tuple[Path, DatabaseTableSpec]]:
-    """Yield the tables of databases that a pipeline reads, and where the file says so."""
+def _tables(spec: PipelineSpec) -> Iterator[tuple[Path, ConnectedTableSpec]]:
+    """Yield the tables of databases that a pipeline names, and where the file says so."""
     for path, said in with_phases(spec.sources):
-        if isinstance(said, DatabaseTableSpec):
+        if isinstance(said, ConnectedTableSpec):
             yield path, said
 
 
@@ -93,7 +98,7 @@ def _secrets(spec: PipelineSpec) -> Iterator[tuple[Path, str]]:
 
 
 def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
-    """Return where the records of a name come from; None: it is a topic."""
+    """Return where the records of a name come from; None: it is a topic, or looked up."""
     if name not in spec.sources:
         return None
     said = spec.sources[name]
@@ -128,6 +133,13 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 max_connections=said.max_connections,
                 max_backlog=said.max_backlog,
             )
+        case (
+            PostgresSourceSpec(attached=True)
+            | MySQLSourceSpec()
+            | SQLiteSourceSpec()
+            | DuckDBSourceSpec()
+        ):
+            return None
         case PostgresSourceSpec() | ClickHouseSourceSpec():
             return _table(said, declared_columns(said))
         case HybridSourceSpec():
