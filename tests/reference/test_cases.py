@@ -12,6 +12,7 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "windows ask a dynamic table when they close",
     "windows look up a table when they close, and those that find nothing stay",
     "windows that look up have their own key where an output names none",
     "windows that find nothing go nowhere within 0s, and what they found is grouped again",

@@ -231,8 +231,7 @@ class _Reader:
         if side.is_upsert:
             relation = kept_relation(side, relation)
         become_tables(join, side, relation, scope, flat, at)
-        to_groups = as_table if flat.is_table else looked_up
-        side, relation = to_groups(side, relation)
+        side, relation = (as_table if flat.is_table else looked_up)(side, relation)
         kind = said_kind(join)
         check_kind(kind, relation.alias, side, flat, at)
         missing = () if flat.is_table else (relation,)

@@ -55,8 +55,7 @@ class SourceShape:
     reading: str | None = None
     """The relation that says how the topic is read; None: it is read under its own name."""
     changes: bool = False
-    """Its records are changes of rows, which have a key; the row before is not known, unless the
-    engine keeps it: then it is a table, too."""
+    """Its records are changes of rows with a key; where the engine keeps these, it is a table."""
     key: tuple[str, ...] = ()
     """Of a dimension that is joined to tables the columns of its key: those of the join."""
     query: "QueryShape | None" = None
@@ -215,8 +214,7 @@ class QueryShape:
     said_at: Path = ()
     """Where it stands when joined rows leave: at a relation or an output; () of the pipeline."""
     discriminator: OutputShape | None = None
-    """Of a branch of a UNION ALL of tables: a column with a literal that no other branch has, which
-    is a part of the key of its rows."""
+    """Of a branch of a UNION ALL of tables: a literal that no other one has, part of its key."""
     row_key: Expr | None = None
     """What `_key` means of its rows; None: they have none."""
 
