@@ -2,7 +2,8 @@
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -10,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from kaflow_engine.model.config import SparkConfig
-from kaflow_engine.plugins.installed import forget_loaded
+from kaflow_engine.plugins import installed as plugins
 from kaflow_engine.testing.services.broker import Broker
 from kaflow_engine.testing.services.mariadb import MariaDBServer, server_program
 from kaflow_engine.testing.services.mosquitto import Mosquitto
@@ -160,6 +161,29 @@ FROZEN_PLUGIN = Path(__file__).parent / "fixtures" / "plugins" / "version_1"
 def frozen_plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Install the plugin that was frozen at version 1 of the contract."""
     monkeypatch.syspath_prepend(str(FROZEN_PLUGIN))
-    forget_loaded()
+    plugins.forget_loaded()
     yield
-    forget_loaded()
+    plugins.forget_loaded()
+
+
+OfferPlugins = Callable[[Mapping[str, Mapping[str, str]]], None]
+
+
+@pytest.fixture
+def offer_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[OfferPlugins]:
+    """Return what makes up installed packages: group, name, and `module:Class` of each kind."""
+
+    def offer(kinds: Mapping[str, Mapping[str, str]]) -> None:
+        found = {
+            group: {name: EntryPoint(name, value, group) for name, value in named.items()}
+            for group, named in kinds.items()
+        }
+
+        def installed(group: str) -> Mapping[str, EntryPoint]:
+            return found.get(group, {})
+
+        monkeypatch.setattr(plugins, "installed", installed)
+        plugins.forget_loaded()
+
+    yield offer
+    plugins.forget_loaded()

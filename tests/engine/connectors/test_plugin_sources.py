@@ -2,7 +2,6 @@
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from kaflow_engine.connectors.plugin_sources.replayed import PluginSource
 from kaflow_engine.connectors.sources.plugin_contract import Given, TimedRow
 from kaflow_engine.errors import SourceAway, SourceError, SourceUnfit
 from kaflow_engine.flow.origins.plugins import PluginParams
-from kaflow_engine.plugins import installed as offers
+from kaflow_engine.plugins.installed import SOURCES
+from tests.conftest import OfferPlugins
 
 HERE = "tests.engine.connectors.test_plugin_sources"
 HINT = "correct the plugin, or the 'options' that it gets"
@@ -98,18 +98,16 @@ def test_a_plugin_that_reads_again(
 @pytest.mark.parametrize(("error", "kind", "said", "hint"), FAILURES)
 def test_a_plugin_that_does_not_open(
     monkeypatch: pytest.MonkeyPatch,
+    offer_plugins: OfferPlugins,
     tmp_path: Path,
     error: Exception,
     kind: type[SourceError],
     said: str,
     hint: str | None,
 ) -> None:
-    entry = EntryPoint(name="acme.rows", value=f"{HERE}:Failing", group=offers.SOURCES)
-    monkeypatch.setattr(offers, "installed", lambda group: {"acme.rows": entry})
+    offer_plugins({SOURCES: {"acme.rows": f"{HERE}:Failing"}})
     monkeypatch.setattr(Failing, "error", error)
-    offers.forget_loaded()
     params = PluginParams(type="acme.rows", bounded=True, options=())
     with pytest.raises(SourceError) as caught:
         opened(params, "s", {}, tmp_path)
-    offers.forget_loaded()
     check(caught.value, kind, said, hint)

@@ -1,7 +1,5 @@
 """Kinds of sinks that packages offer: what planning says of them and of their options."""
 
-from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,9 @@ from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import explain
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
-from kaflow_engine.plugins import installed as offers
+from kaflow_engine.plugins.installed import SINKS
 from kaflow_engine.runtime.sink.opening import connections_of
+from tests.conftest import OfferPlugins
 
 HERE = "tests.engine.plan.test_plugins"
 
@@ -53,24 +52,9 @@ class Refusing:
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    here = {
-        name: EntryPoint(name=name, value=value, group=offers.SINKS)
-        for name, value in {
-            "acme.tally": f"{HERE}:Tally",
-            "acme.gone": f"{HERE}:Gone",
-            "acme.refusing": f"{HERE}:Refusing",
-            "acme.other": f"{HERE}:Blackhole",
-        }.items()
-    }
-    monkeypatch.setattr(
-        offers,
-        "installed",
-        lambda group: here if group == offers.SINKS else {},
-    )
-    offers.forget_loaded()
-    yield
-    offers.forget_loaded()
+def installed(offer_plugins: OfferPlugins) -> None:
+    classes = {"tally": "Tally", "gone": "Gone", "refusing": "Refusing", "other": "Blackhole"}
+    offer_plugins({SINKS: {f"acme.{name}": f"{HERE}:{each}" for name, each in classes.items()}})
 
 
 def plan(tmp_path: Path, output: str, select: str = "SELECT id FROM orders") -> Any:

@@ -1,6 +1,5 @@
 """Sources of packages: what planning says of them, of their options and of their columns."""
 
-from collections.abc import Iterator
 from hashlib import sha256
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -20,11 +19,12 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import explain
+from kaflow_engine.plan.planner.inputs import source_plugins
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
-from kaflow_engine.plugins import installed as offers
+from kaflow_engine.plugins.installed import SINKS, SOURCES
 from kaflow_engine.runtime.planning.columns import connection_of_source
 from kaflow_engine.runtime.planning.plan_codec import plan_of, plan_text
-from tests.conftest import FROZEN_PLUGIN
+from tests.conftest import FROZEN_PLUGIN, OfferPlugins
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 HERE = "tests.engine.plan.test_source_plugins"
@@ -95,32 +95,23 @@ class Refusing:
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    sources = {
-        name: EntryPoint(name=name, value=f"{HERE}:{value}", group=offers.SOURCES)
-        for name, value in {
-            "acme.orders": "Replayed",
-            "acme.once": "Once",
-            "acme.failing": "Failing",
-            "acme.later": "Later",
-            "acme.worded": "Worded",
-            "acme.endless": "Endless",
-            "acme.refusing": "Refusing",
-            "acme.gone": "Gone",
-            "acme.other": "Options",
-        }.items()
+def installed(offer_plugins: OfferPlugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = {
+        "acme.orders": "Replayed",
+        "acme.once": "Once",
+        "acme.failing": "Failing",
+        "acme.later": "Later",
+        "acme.worded": "Worded",
+        "acme.endless": "Endless",
+        "acme.refusing": "Refusing",
+        "acme.gone": "Gone",
+        "acme.other": "Options",
     }
-    sinks = {"other.tally": EntryPoint(name="other.tally", value="x:y", group=offers.SINKS)}
-    both = {offers.SOURCES: sources, offers.SINKS: sinks}
-    monkeypatch.setattr(offers, "installed", lambda group: both.get(group, {}))
+    sources = {name: f"{HERE}:{each}" for name, each in named.items()}
+    offer_plugins({SOURCES: sources, SINKS: {"other.tally": "x:y"}})
     fake = EntryPoint(name="fake", value="a.package:Fake", group=classes.GROUP)
-    monkeypatch.setattr(classes, "installed_formats", lambda: {"fake": fake})
-    from kaflow_engine.plan.planner.inputs import source_plugins
-
-    monkeypatch.setattr(source_plugins, "installed_formats", lambda: {"fake": fake})
-    offers.forget_loaded()
-    yield
-    offers.forget_loaded()
+    for module in (classes, source_plugins):
+        monkeypatch.setattr(module, "installed_formats", lambda: {"fake": fake})
 
 
 def written(folder: Path, source: str) -> Any:

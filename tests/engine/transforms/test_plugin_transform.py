@@ -1,7 +1,6 @@
 """Transforms of packages: what planning says of them, and what becomes of rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import EntryPoint
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,11 @@ from kaflow_engine.operators.transform.contract import TransformBatch, Transform
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import explain
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
-from kaflow_engine.plugins import installed as offers
+from kaflow_engine.plugins.installed import SOURCES, TRANSFORMS
 from kaflow_engine.runtime.planning.plan_codec import plan_of, plan_text
 from kaflow_engine.state.answers import NO_ANSWERS
 from kaflow_engine.transforms.plugin.kind import PluginTransformKind
+from tests.conftest import OfferPlugins
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 HERE = "tests.engine.transforms.test_plugin_transform"
@@ -107,22 +107,11 @@ BROKEN: dict[str, NewRows] = {
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    here = {
-        name: EntryPoint(name=name, value=f"{HERE}:{value}", group=offers.TRANSFORMS)
-        for name, value in {
-            "acme.marked": "Marked",
-            "acme.failing": "Failing",
-            "acme.other": "Nothing",
-        }.items()
-    }
-    rows = {"zig.zag": EntryPoint(name="zig.zag", value="x:y", group=offers.SOURCES)}
-    both = {offers.TRANSFORMS: here, offers.SOURCES: rows}
-    monkeypatch.setattr(offers, "installed", lambda group: both.get(group, {}))
+def installed(offer_plugins: OfferPlugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    classes = {"marked": "Marked", "failing": "Failing", "other": "Nothing"}
+    here = {f"acme.{name}": f"{HERE}:{each}" for name, each in classes.items()}
+    offer_plugins({TRANSFORMS: here, SOURCES: {"zig.zag": "x:y"}})
     monkeypatch.setattr(Marks, "calls", [])
-    offers.forget_loaded()
-    yield
-    offers.forget_loaded()
 
 
 def written(folder: Path, relation: Mapping[str, Any]) -> Any:
