@@ -97,20 +97,6 @@ def folder_name(text: str) -> str:
     return text
 
 
-def plugin_name(text: str) -> str:
-    """Return the name of a plugin, with its namespace.
-
-    Raises:
-        ValueError: It is none.
-    """
-    if not re.fullmatch(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", text):
-        raise refuse(
-            "{value} is not the name of a plugin",
-            "write <namespace>.<name> in small letters, such as acme.tally",
-        )
-    return text
-
-
 def plugin_options(options: dict[str, T]) -> dict[str, T]:
     """Return options of a plugin, none of which is for the configuration to say.
 

@@ -23,9 +23,9 @@ from kaflow_engine.model.outputs.sink_names import (
     folder_name,
     folder_part,
     ledger_table,
-    plugin_name,
     plugin_options,
 )
+from kaflow_engine.model.plugin_options import PluginName
 from kaflow_engine.model.spec import CHOICE, type_of
 
 _OTHER = f"{CHOICE}topic or table"
@@ -125,7 +125,7 @@ class CommandSpec(NamedSinkSpec, ConnectedSinkSpec):
 class PluginSpec(NamedSinkSpec):
     """A kind of sink that an installed package offers."""
 
-    type: Annotated[str, AfterValidator(plugin_name)]
+    type: PluginName
     """`<namespace>.<name>`: an entry point of the group `kaflow.sinks`."""
     options: Annotated[dict[str, str | int | bool | None], AfterValidator(plugin_options)] = Field(
         default={}

@@ -9,8 +9,7 @@ from kaflow_engine.masking import is_secret
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Filled, has_login, refuse, require_http
 from kaflow_engine.model.outputs.connection_specs import http_headers
-from kaflow_engine.model.outputs.sink_names import plugin_name
-from kaflow_engine.model.plugin_options import Option
+from kaflow_engine.model.plugin_options import Option, PluginName
 from kaflow_engine.model.relations.dynamic_table_specs import DynamicTableSpec
 from kaflow_engine.model.relations.relation_specs import RelationSpec
 from kaflow_engine.model.spec import CHOICE, Spec, type_of
@@ -126,7 +125,7 @@ class HandlerSpec(TransformSpec):
 class PluginTransformSpec(TransformSpec):
     """A kind of transform that an installed package offers."""
 
-    type: Annotated[str, AfterValidator(plugin_name)]
+    type: PluginName
     """`<namespace>.<name>`: an entry point of the group `kaflow.transforms`."""
     options: dict[str, Option] = Field(default={})
     """What the plugin takes; it says itself what is right."""

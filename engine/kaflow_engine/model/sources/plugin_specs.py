@@ -8,8 +8,7 @@ from pydantic import AfterValidator, Field
 
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.names import refuse
-from kaflow_engine.model.outputs.sink_names import plugin_name
-from kaflow_engine.model.plugin_options import Option
+from kaflow_engine.model.plugin_options import Option, PluginName
 from kaflow_engine.model.sources.live_specs import LiveSourceSpec, Wait
 
 PYSPARK = "pyspark:"
@@ -35,7 +34,7 @@ class PluginSourceSpec(LiveSourceSpec):
 
     unit: ClassVar[str] = "row"
     mark: ClassVar[str] = "."
-    type: Annotated[str, AfterValidator(plugin_name)]
+    type: PluginName
     """`<namespace>.<name>`: an entry point of the group `kaflow.sources`."""
     options: dict[str, Option] = Field(default={})
     """What the plugin takes; it says itself what is right."""

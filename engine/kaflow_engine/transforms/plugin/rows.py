@@ -8,6 +8,7 @@ import pyarrow as pa
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.flow.transforms import PluginTransformParams, Transform
 from kaflow_engine.operators.transform.contract import Failure, TransformBatch, Transformed
+from kaflow_engine.plugins.halves import in_halves
 from kaflow_engine.plugins.transforms import (
     GivenTransform,
     NewRows,
@@ -18,6 +19,8 @@ from kaflow_engine.plugins.transforms import (
 )
 
 _ERROR = "PluginError"
+_OUTAGES = (KaflowError, ConnectionError, TimeoutError)
+"""What no row is the cause of."""
 
 
 class BrokenContract(Exception):
@@ -42,7 +45,7 @@ class PluginRows:
         """
         if not rows.num_rows:
             return Transformed(rows=self._none(), origin=pa.array([], pa.int64()))
-        return self._some(self._opened(batch), rows, 0)
+        return self._some(self._opened(batch), rows)
 
     def _opened(self, batch: TransformBatch) -> TransformPlugin:
         kind, transform = transform_plugin(self._params.plugin), self._transform
@@ -56,7 +59,7 @@ class PluginRows:
                     results={column.name: column.type for column in transform.results},
                 )
             )
-        except (KaflowError, ConnectionError, TimeoutError) as error:
+        except _OUTAGES as error:
             raise self._outage(error) from error
         except Exception as error:
             raise TransformUnfit(
@@ -64,28 +67,29 @@ class PluginRows:
                 hint="correct the plugin, or the 'options' that it gets",
             ) from error
 
-    def _some(self, plugin: TransformPlugin, rows: pa.Table, start: int) -> Transformed:
-        """Transform rows that begin at a place of all of them; the halves of those on which it
-        fails, by themselves."""
+    def _some(self, plugin: TransformPlugin, rows: pa.Table) -> Transformed:
+        """Transform rows; those on which it raises, it is given by themselves."""
+        parts: list[Transformed] = []
         try:
-            made = plugin(rows)
-        except (KaflowError, ConnectionError, TimeoutError) as error:
+            for start, count, made in in_halves(
+                lambda start, count: plugin(rows.slice(start, count)), rows.num_rows, _OUTAGES
+            ):
+                parts.append(self._part(made, start, count))
+        except _OUTAGES as error:
             raise self._outage(error) from error
-        except Exception as error:
-            if rows.num_rows == 1:
-                failure = Failure(row=start, error=_ERROR, message=_text(error))
-                none = pa.array([], pa.int64())
-                return Transformed(rows=self._none(), origin=none, failures=(failure,))
-            half = rows.num_rows // 2
-            first = self._some(plugin, rows.slice(0, half), start)
-            second = self._some(plugin, rows.slice(half), start + half)
-            return Transformed(
-                rows=pa.concat_tables([first.rows, second.rows], promote_options="permissive"),
-                origin=pa.concat_arrays([first.origin, second.origin]),
-                failures=(*first.failures, *second.failures),
-            )
+        return Transformed(
+            rows=pa.concat_tables([part.rows for part in parts], promote_options="permissive"),
+            origin=pa.concat_arrays([part.origin for part in parts]),
+            failures=tuple(failure for part in parts for failure in part.failures),
+        )
+
+    def _part(self, made: NewRows | Exception, start: int, count: int) -> Transformed:
+        if isinstance(made, Exception):
+            failure = Failure(row=start, error=_ERROR, message=_text(made))
+            none = pa.array([], pa.int64())
+            return Transformed(rows=self._none(), origin=none, failures=(failure,))
         try:
-            return outcome(made, rows.num_rows, self._names, start)
+            return outcome(made, count, self._names, start)
         except BrokenContract as broken:
             raise TransformUnfit(
                 f"{self._called} {broken}",
