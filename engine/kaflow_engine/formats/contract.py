@@ -1,7 +1,7 @@
 """What a format of record values must offer: decode, encode, columns, schemas.
 
-An implementation is a folder beside this file and a row of `model.formats.FORMATS`. Whoever reads
-or writes values asks the format, and never compares its name.
+An implementation is a folder beside this file and a row of `model.formats.FORMATS`, or a plugin.
+Whoever reads or writes values asks the format, and never compares its name.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kaflow_engine.errors import SinkError, UnknownName
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.formats import FORMATS
+from kaflow_engine.model.formats import FORMATS, PLUGIN
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning asks for traits only, and it takes long to load
@@ -179,7 +179,10 @@ def format_of(name: str) -> Format:
 
     Raises:
         UnknownName: There is none; says which there are.
+        ModelError: A plugin cannot be loaded.
     """
+    if "." in name:
+        return _class_of(PLUGIN)(name)
     if name not in FORMATS:
         raise UnknownName("format", name, FORMATS)
     return _loaded(FORMATS[name])
@@ -187,6 +190,10 @@ def format_of(name: str) -> Format:
 
 @lru_cache(maxsize=64)
 def _loaded(target: str) -> Format:
-    module, _, attribute = target.partition(":")
-    found: Format = getattr(import_module(module), attribute)()
+    found: Format = _class_of(target)()
     return found
+
+
+def _class_of(target: str) -> Callable[..., Format]:
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""Kinds of sinks, sources and transforms that installed packages offer, as entry points."""
+"""Kinds of sinks, sources, transforms and more that installed packages offer, as entry points."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -8,6 +8,7 @@ from typing import Any
 from kaflow_engine.errors import ModelError, UnknownName
 
 SINKS, SOURCES, TRANSFORMS = "kaflow.sinks", "kaflow.sources", "kaflow.transforms"
+FORMATS = "kaflow.formats"
 """Groups of entry points."""
 VERSION = 1
 """Of the contracts of plugins; one that names none is of the first."""
@@ -16,11 +17,13 @@ _PARTS = {
     SINKS: ("outlet", "capabilities", "unfit", "options"),
     SOURCES: ("options", "replays", "bounded", "columns", "open"),
     TRANSFORMS: ("options", "columns", "open"),
+    FORMATS: ("columns", "unfit", "decode", "encode"),
 }
 _SEE = {
-    SINKS: ("sink", "see PluginKind and SinkKind of kaflow_engine.api.sinks"),
-    SOURCES: ("source", "see SourcePluginKind of kaflow_engine.api.sources"),
-    TRANSFORMS: ("transform", "see TransformPluginKind of kaflow_engine.api.transforms"),
+    SINKS: ("kind of sink", "see PluginKind and SinkKind of kaflow_engine.api.sinks"),
+    SOURCES: ("kind of source", "see SourcePluginKind of kaflow_engine.api.sources"),
+    TRANSFORMS: ("kind of transform", "see TransformPluginKind of kaflow_engine.api.transforms"),
+    FORMATS: ("format", "see FormatPlugin of kaflow_engine.api.formats"),
 }
 
 
@@ -35,7 +38,7 @@ def loaded(group: str, name: str) -> Any:
 
     Raises:
         UnknownName: No package offers it; says which there are.
-        ModelError: It cannot be imported, or is no kind of what the group has.
+        ModelError: It cannot be imported, or is not what the group has.
     """
     here = installed(group)
     if name not in here:
@@ -63,7 +66,7 @@ def loaded(group: str, name: str) -> Any:
         )
     missing = [part for part in _PARTS[group] if not hasattr(kind, part)]
     if missing:
-        raise ModelError(f"{called} is no kind of {what}: it lacks '{missing[0]}'", hint=see)
+        raise ModelError(f"{called} is no {what}: it lacks '{missing[0]}'", hint=see)
     return kind
 
 
@@ -73,7 +76,7 @@ def _unknown(group: str, name: str, here: Mapping[str, EntryPoint]) -> ModelErro
         package = f"install its package, which has an entry point of '{group}'"
         others = [_SEE[each][0] for each in _SEE if each != group and name in installed(each)]
         if others:
-            package = f"it is a kind of {others[0]}; {package}"
+            package = f"it is a {others[0]}; {package}"
         known = f"; installed are: {', '.join(sorted(here))}" if here else ""
         error.hint = f"{package}{known}"
     return error

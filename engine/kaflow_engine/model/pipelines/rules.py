@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import REQUIRED, dotted, place
 from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief, text_at
-from kaflow_engine.model.formats import FORMATS, WITH_FIELDS, WITH_SCHEMA, one_of
+from kaflow_engine.model.formats import WITH_FIELDS, WITH_SCHEMA, is_format, one_of
 from kaflow_engine.model.pipelines.key_rules import types_of_keys
 from kaflow_engine.model.pipelines.output_rules import (
     one_output_for_a_target,
@@ -56,7 +56,7 @@ def schema_without_registry(tree: Entries) -> Iterator[ModelError]:
     """A schema is given where it is registered, and its fields where the format takes them."""
     for path, output in outputs_of(tree):
         given, form = output.get("schema"), text_at(output, "format") or "json"
-        if given is None or form not in FORMATS:
+        if given is None or not is_format(form):
             continue
         key = f"{dotted(path)}.format"
         if form not in WITH_SCHEMA:

@@ -1,10 +1,11 @@
 """Mistakes of one file, collected so that they are reported at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kaflow_engine.errors import ModelError, Problems
+from kaflow_engine.errors import Location, ModelError, Problems
 from kaflow_engine.model.files.yaml_file import raise_all
 
 T = TypeVar("T")
@@ -29,3 +30,13 @@ class Mistakes:
     def raise_all(self) -> None:
         """Raise what was found, in the order of the file."""
         raise_all(self.found)
+
+
+@contextmanager
+def placed(at: Location) -> Generator[None]:
+    """Say where a mistake stands that does not know it."""
+    try:
+        yield
+    except ModelError as error:
+        error.at = error.at or at
+        raise

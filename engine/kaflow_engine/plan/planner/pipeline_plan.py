@@ -21,7 +21,7 @@ from kaflow_engine.plan.planner.grouping.settings import (
 )
 from kaflow_engine.plan.planner.inputs.source_plugins import plugin_columns, wrong_source_plugins
 from kaflow_engine.plan.planner.inputs.sources import wrong_connections, wrong_secrets
-from kaflow_engine.plan.planner.mistakes import Mistakes
+from kaflow_engine.plan.planner.mistakes import Mistakes, placed
 from kaflow_engine.plan.planner.outputs.connector import wrong_sinks
 from kaflow_engine.plan.planner.outputs.headers import wrong_headers
 from kaflow_engine.plan.planner.outputs.keys import wrong_key_formats
@@ -75,8 +75,10 @@ def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | Non
         columns = tuple(Column(name, normal_type(kind)) for name, kind in declared.items())
     if said.format is None:
         return columns
+    with placed(spec.place("topics", topic, "format")):
+        form = format_of(said.format)
     try:
-        return format_of(said.format).declared(columns)
+        return form.declared(columns)
     except ModelError as error:
         path = ("topics", topic) if columns is None else ("topics", topic, "columns")
         what = "source" if topic in spec.sources else "topic"

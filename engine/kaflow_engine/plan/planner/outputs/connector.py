@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from kaflow_engine.connectors.plugins import plugin
 from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.connected_specs import ConnectedSinkSpec, ConnectedTableSpec
@@ -15,6 +16,7 @@ from kaflow_engine.model.outputs.sink_specs import (
     PluginSpec,
 )
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.mistakes import placed
 from kaflow_engine.plan.planner.outputs.command import without_operation, wrong_statements
 from kaflow_engine.plan.planner.outputs.output import BranchParts
 from kaflow_engine.plugins.options import wrong_options
@@ -81,11 +83,11 @@ def _more_than_it_gives(spec: PipelineSpec, write: Write, sink: SinkSpec) -> Ite
 def _require_plugins(spec: PipelineSpec) -> None:
     for write in spec.writes:
         if isinstance(write.sink, PluginSpec):
-            try:
+            with placed(spec.place(*write.at, "type")):
                 plugin(write.sink.kind)
-            except ModelError as error:
-                error.at = spec.place(*write.at, "type")
-                raise
+        if write.output.topic is not None:
+            with placed(spec.place(*write.at, "format")):
+                format_of(write.output.format)
 
 
 def _wrong_options(spec: PipelineSpec, write: Write, sink: PluginSpec) -> Iterator[ModelError]:

@@ -1,0 +1,72 @@
+"""The page about plugins: its examples are plugins that keep the laws, and pipelines that run."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pyarrow as pa
+import pytest
+
+from kaflow_engine.plugins.installed import FORMATS
+from kaflow_engine.testing.cases.cases import run_case
+from kaflow_engine.testing.cases.executor import LocalExecutor
+from kaflow_engine.testing.cases.files import load_cases
+from kaflow_engine.testing.cases.pipeline import Surroundings
+from kaflow_engine.testing.cases.report import report_lines
+from kaflow_engine.testing.format_laws import *  # noqa: F403
+from kaflow_engine.testing.format_laws import FormatSubject
+from tests.conftest import OfferPlugins
+from tests.page import blocks
+
+MODULE = "acme_of_the_page"
+CODE = blocks("python", "plugins.md")
+PIPELINES = blocks("yaml", "plugins.md")
+
+
+def containing(text: str, found: list[str]) -> str:
+    """Return the one block with a text."""
+    (block,) = (each for each in found if text in each)
+    return block
+
+
+@pytest.fixture(autouse=True)
+def page(offer_plugins: OfferPlugins, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Install what the page shows."""
+    module = ModuleType(MODULE)
+    for block in CODE:
+        exec(compile(block, "plugins.md", "exec"), module.__dict__)
+    monkeypatch.setitem(sys.modules, MODULE, module)
+    offer_plugins({FORMATS: {"acme.packed": f"{MODULE}:Packed"}})
+    return module
+
+
+@pytest.fixture
+def subject(page: ModuleType) -> FormatSubject:
+    return FormatSubject(
+        plugin=page.Packed(),
+        columns={"id": "BIGINT", "celsius": "DOUBLE"},
+        rows=pa.table({"id": [1, 2], "celsius": [20.5, -1.0]}),
+        bad=b"too short",
+    )
+
+
+FORMAT_CASE = """\
+- case: the format of the page
+  pipeline: p.yaml
+  given:
+    - {topic: readings, at: 0, value: {id: 1, celsius: 20.5}}
+    - {topic: readings, at: 1, value: {id: 2, celsius: 3.0}}
+    - {topic: readings, at: 2, raw: "bad"}
+  expect:
+    - {key: "1", value: {id: 1, celsius: 20.5}}
+  expect_dead_letters: [{topic: readings, partition: 0, offset: 2, phase: decode}]
+"""
+
+
+def test_the_pipeline_of_the_format_runs(tmp_path: Path) -> None:
+    tmp_path.joinpath("p.yaml").write_text(containing("format: acme.packed", PIPELINES))
+    path = tmp_path / "cases.yaml"
+    path.write_text(FORMAT_CASE)
+    (case,) = load_cases(path, {})
+    result = run_case(case, LocalExecutor(), around=Surroundings(variables={}))
+    assert result.passed, report_lines(result)
