@@ -41,11 +41,15 @@ class Location:
     line: int | None = None
     column: int = 0
     """Counted from 1; 0: not known."""
+    rewritten_by: str = ""
+    """The preprocessors that made the text of the file what it was read as; lines are those of
+    that text."""
 
     def __str__(self) -> str:
-        if self.line is None:
-            return self.file
-        return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
+        line = "" if self.line is None else f":{self.line}"
+        column = f":{self.column}" if line and self.column else ""
+        by = f" (rewritten by {self.rewritten_by})" if self.rewritten_by else ""
+        return f"{self.file}{line}{column}{by}"
 
 
 class KaflowError(Exception):

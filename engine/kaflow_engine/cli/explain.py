@@ -15,7 +15,13 @@ from kaflow_engine.cli.options import (
     with_config,
 )
 from kaflow_engine.cli.output import print_json, say_notices
+from kaflow_engine.errors import Location
 from kaflow_engine.masking import without_secrets
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.preprocessors import rewriter
+from kaflow_engine.model.files.yaml_file import read_text
+from kaflow_engine.model.front_ends import DEFAULT, front_end_of
+from kaflow_engine.model.project import read_project
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import Resolver, explain, unknown_topics
 from kaflow_engine.plan.planner.project import load_checked
@@ -37,6 +43,11 @@ connect_option = click.option(
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("names", nargs=-1, metavar="[NAME]…")
 @connect_option
+@click.option(
+    "--source",
+    is_flag=True,
+    help="Print the text of the files as preprocessors have rewritten it, with its lines.",
+)
 @config_option
 @set_option
 @json_option
@@ -44,6 +55,7 @@ def command(
     path: Path,
     names: Sequence[str],
     connect: bool,
+    source: bool,
     config_path: Path | None,
     settings: tuple[str, ...],
     as_json: bool,
@@ -52,6 +64,9 @@ def command(
     (path, *others), config_path = with_config((path, *map(Path, names)), config_path)
     names = [str(other) for other in others]
     config = configuration(config_path, settings)
+    if source:
+        _print_sources(path, names, config)
+        return
     project = load_checked([path], config)
     say_notices(project.notices)
     specs = [project.pipeline(name) for name in names] or list(project.pipelines)
@@ -64,6 +79,20 @@ def command(
         print_json([explanation.data() for explanation in found])
     else:
         click.echo(without_secrets("\n\n".join("\n".join(draw(each)) for each in found)))
+
+
+def _print_sources(path: Path, names: Sequence[str], config: Config) -> None:
+    """Print the text of pipelines, right or wrong, as it is parsed."""
+    rewrite = rewriter(config)
+    for reading in read_project([path], config).readings:
+        if names and reading.name not in names:
+            continue
+        text, at = read_text(Path(reading.at.file)), Location(reading.at.file)
+        if rewrite is not None and front_end_of(at.file) is DEFAULT:
+            text, at = rewrite(text, at)
+        click.echo(f"{at}:")
+        for number, line in enumerate(without_secrets(text).splitlines(), start=1):
+            click.echo(f"{number:>4}  {line}".rstrip())
 
 
 def resolver() -> Resolver:

@@ -19,6 +19,7 @@ from kaflow_engine.model.outputs.connection_specs import (
     PostgresConfig,
     WebhookConfig,
 )
+from kaflow_engine.model.plugin_options import PluginName
 from kaflow_engine.model.spec import Path, Spec
 from kaflow_engine.model.specs import PipelineSpec
 
@@ -237,6 +238,8 @@ class Config(Spec):
         tuple[Annotated[str, AfterValidator(_module)], ...], BeforeValidator(_split)
     ] = ()
     """Modules, or Python files, whose functions queries may call. Pipelines cannot name any."""
+    preprocessors: Annotated[tuple[PluginName, ...], BeforeValidator(_split)] = ()
+    """Plugins that rewrite the text of pipeline files, one after the other, before it is parsed."""
     vars: dict[str, str] = Field(default={})
     """What `var` finds in dbt-style models."""
     env: Annotated[

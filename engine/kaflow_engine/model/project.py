@@ -9,9 +9,10 @@ from typing import Literal
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import FILES
+from kaflow_engine.model.configuration.preprocessors import rewriter
 from kaflow_engine.model.files.variables import variables_of_authors
-from kaflow_engine.model.files.yaml_file import raise_as_found, read_yaml
-from kaflow_engine.model.front_ends import DEFAULT, FRONT_ENDS
+from kaflow_engine.model.files.yaml_file import Rewrite, raise_as_found, read_yaml
+from kaflow_engine.model.front_ends import DEFAULT, FRONT_ENDS, front_end_of
 from kaflow_engine.model.pipelines.contract import (
     FrontEnd,
     FunctionKindOf,
@@ -112,10 +113,14 @@ def read_project(
         config: The configuration; the file it was read from is not a pipeline.
         variables: Values for `${VAR}`; None: those that the configuration allows.
         function_kind: Knows the functions of the project.
+
+    Raises:
+        ModelError: A preprocessor of the configuration is not there.
     """
     given = config or Config()
     known = variables_of_authors(given.env, given.file) if variables is None else variables
-    search = _Search(variables=known, configuration=_file_of(config))
+    configuration = Path(given.file).resolve() if given.file else None
+    search = _Search(variables=known, configuration=configuration, rewrite=rewriter(given))
     for path in map(Path, paths):
         if path.is_dir():
             search.folder(path)
@@ -161,6 +166,7 @@ class _Search:
 
     variables: Mapping[str, str]
     configuration: Path | None
+    rewrite: Rewrite | None
     files: dict[str, list[SourceFile]] = field(default_factory=dict[str, list[SourceFile]])
     mistakes: list[ModelError] = field(default_factory=list[ModelError])
     unused: list[Path] = field(default_factory=list[Path])
@@ -222,7 +228,8 @@ class _Search:
         if _candidates(path) and not path.name.endswith(SUFFIXES):
             return SourceFile(path=path, standing=standing)
         try:
-            document = read_yaml(path, self.variables)
+            rewrite = self.rewrite if front_end_of(path.name) is DEFAULT else None
+            document = read_yaml(path, self.variables, rewrite=rewrite)
         except ModelError as mistake:
             return SourceFile(path=path, standing=standing, mistake=mistake)
         return SourceFile(path=path, standing=standing, document=document)
@@ -237,10 +244,6 @@ def _ambiguous(path: Path, names: Sequence[str]) -> ModelError:
         Location(str(path)),
         "remove the keys that belong to the other one",
     )
-
-
-def _file_of(config: Config | None) -> Path | None:
-    return Path(config.file).resolve() if config is not None and config.file else None
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from typing import Any
 from kaflow_engine.errors import ModelError, UnknownName
 
 SINKS, SOURCES, TRANSFORMS = "kaflow.sinks", "kaflow.sources", "kaflow.transforms"
-FORMATS = "kaflow.formats"
+FORMATS, PREPROCESSORS = "kaflow.formats", "kaflow.preprocessors"
 """Groups of entry points."""
 VERSION = 1
 """Of the contracts of plugins; one that names none is of the first."""
@@ -18,12 +18,17 @@ _PARTS = {
     SOURCES: ("options", "replays", "bounded", "columns", "open"),
     TRANSFORMS: ("options", "columns", "open"),
     FORMATS: ("columns", "unfit", "decode", "encode"),
+    PREPROCESSORS: ("options", "rewrite"),
 }
 _SEE = {
     SINKS: ("kind of sink", "see PluginKind and SinkKind of kaflow_engine.api.sinks"),
     SOURCES: ("kind of source", "see SourcePluginKind of kaflow_engine.api.sources"),
     TRANSFORMS: ("kind of transform", "see TransformPluginKind of kaflow_engine.api.transforms"),
     FORMATS: ("format", "see FormatPlugin of kaflow_engine.api.formats"),
+    PREPROCESSORS: (
+        "preprocessor",
+        "see PreprocessorPlugin of kaflow_engine.api.preprocessors",
+    ),
 }
 
 

@@ -1,6 +1,7 @@
 """Syntax errors of SQL: the line, and a guess at the cause."""
 
 import re
+from dataclasses import replace
 from difflib import get_close_matches
 
 import sqlglot
@@ -50,7 +51,7 @@ def at_line(start: Location | None, line: int | None) -> Location | None:
     """Return the place of line `line` (from 1) of a SQL text that starts at `start`."""
     if start is None or line is None or start.line is None:
         return start
-    return Location(start.file, start.line + line - 1)
+    return replace(start, line=start.line + line - 1, column=0)
 
 
 def syntax_error(error: ParseError, sql: str, at: Location | None) -> SqlError:

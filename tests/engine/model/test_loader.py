@@ -99,7 +99,7 @@ NONE = RelationSpec().model_dump()
 
 
 def load(text: str, variables: dict[str, str] | None = None) -> PipelineSpec:
-    root = parse_yaml(text, "p.yaml", variables or {}).sound()
+    root = parse_yaml(text, Location("p.yaml"), variables or {}).sound()
     return pipeline_from_mapping(root, Location("p.yaml", 1))
 
 
@@ -237,7 +237,7 @@ def test_place_of_the_sql(query: str, line: int) -> None:
 
 def test_a_pipeline_inside_another_file() -> None:
     text = "- case: x\n  pipeline: {name: p, query: S,\n    output: {topic: o}}\n"
-    root = parse_yaml(text, "cases.yaml", {}).sound()
+    root = parse_yaml(text, Location("cases.yaml"), {}).sound()
     assert isinstance(root, Items)
     case = root.items[0]
     assert isinstance(case, Entries)
@@ -245,7 +245,7 @@ def test_a_pipeline_inside_another_file() -> None:
     assert isinstance(node, Entries)
     assert pipeline_from_mapping(node, node.at).place("output").line == 3
 
-    composed = compose("name: p\nquery: ${Q}\noutput: {topic: o}\n", "cases.yaml")
+    composed = compose("name: p\nquery: ${Q}\noutput: {topic: o}\n", Location("cases.yaml"))
     assert composed is not None
     spec = pipeline_from_mapping(composed, Location("cases.yaml"), {"Q": "SELECT 2"})
     assert (spec.query, str(spec.place("query"))) == ("SELECT 2", "cases.yaml:2")

@@ -48,7 +48,7 @@ def test_values(text: str, value: Plain) -> None:
     variables = {"N": "5", "EMPTY": "", "NOT": "null"}
     if text == "${NOT}":
         value = "null"
-    root = parse_yaml(f"key: {text}\n", "f.yaml", variables).sound()
+    root = parse_yaml(f"key: {text}\n", Location("f.yaml"), variables).sound()
     found = to_plain(root)
     assert isinstance(found, dict)
     assert found["key"] == value
@@ -56,7 +56,7 @@ def test_values(text: str, value: Plain) -> None:
 
 
 def test_the_lines_of_keys_and_items() -> None:
-    root = parse_yaml("a:\n- 1\n- b: |\n\n    x\n  c:\n    d\n", "f.yaml", {}).sound()
+    root = parse_yaml("a:\n- 1\n- b: |\n\n    x\n  c:\n    d\n", Location("f.yaml"), {}).sound()
     assert [(path, at.line) for path, at, _ in walk(root)] == [
         (("a",), 1),
         (("a", 0), 2),
@@ -69,7 +69,7 @@ def test_the_lines_of_keys_and_items() -> None:
 def test_aliases_are_followed_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml_file, "LARGEST", 1_000)
     text = "a: &a [x, x]\nb: [*a, *a]\n"
-    assert to_plain(parse_yaml(text, "f.yaml", {}).root) == {
+    assert to_plain(parse_yaml(text, Location("f.yaml"), {}).root) == {
         "a": ["x", "x"],
         "b": [["x", "x"], ["x", "x"]],
     }
@@ -77,13 +77,13 @@ def test_aliases_are_followed_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
     )
     with pytest.raises(ModelError, match=r"f\.yaml:\d+: the file is too large"):
-        parse_yaml(bomb, "f.yaml", {})
+        parse_yaml(bomb, Location("f.yaml"), {})
 
 
 @pytest.mark.parametrize("depth", [102, 450, 1_200])
 def test_nesting_has_a_limit(depth: int) -> None:
     with pytest.raises(ModelError, match="nested too deeply"):
-        parse_yaml("[" * depth + "]" * depth, "f.yaml", {})
+        parse_yaml("[" * depth + "]" * depth, Location("f.yaml"), {})
 
 
 def test_plain_data_round_trips() -> None:

@@ -7,7 +7,10 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.plugins.installed import FORMATS
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.plan.planner.project import load_checked
+from kaflow_engine.plugins.installed import FORMATS, PREPROCESSORS
 from kaflow_engine.testing.cases.cases import run_case
 from kaflow_engine.testing.cases.executor import LocalExecutor
 from kaflow_engine.testing.cases.files import load_cases
@@ -36,7 +39,12 @@ def page(offer_plugins: OfferPlugins, monkeypatch: pytest.MonkeyPatch) -> Module
     for block in CODE:
         exec(compile(block, "plugins.md", "exec"), module.__dict__)
     monkeypatch.setitem(sys.modules, MODULE, module)
-    offer_plugins({FORMATS: {"acme.packed": f"{MODULE}:Packed"}})
+    offer_plugins(
+        {
+            FORMATS: {"acme.packed": f"{MODULE}:Packed"},
+            PREPROCESSORS: {"acme.names": f"{MODULE}:Names"},
+        }
+    )
     return module
 
 
@@ -70,3 +78,22 @@ def test_the_pipeline_of_the_format_runs(tmp_path: Path) -> None:
     (case,) = load_cases(path, {})
     result = run_case(case, LocalExecutor(), around=Surroundings(variables={}))
     assert result.passed, report_lines(result)
+
+
+def test_the_preprocessor_rewrites_the_pipeline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("kaflow.yaml").write_text(containing("preprocessors:", PIPELINES))
+    config, pipeline = load_config(Path("kaflow.yaml"), {}), containing("<<orders>>", PIPELINES)
+    Path("large.yaml").write_text(pipeline)
+    (found,) = load_checked([Path("large.yaml")], config).pipelines
+    assert [*found.topics] == ["shop.orders_v2"]
+    for wrong, error in (
+        (("id, amount", "id, amout"), "large.yaml:2 (rewritten by acme.names): unknown column"),
+        (("<<orders>>:", "<<other>>:"), "large.yaml:5: no name 'other'"),
+    ):
+        Path("large.yaml").write_text(pipeline.replace(*wrong))
+        with pytest.raises(ModelError) as caught:
+            load_checked([Path("large.yaml")], config)
+        assert str(caught.value).startswith(error)

@@ -103,7 +103,7 @@ def has_key(text: str, key: str, file: Path) -> bool:
     Raises:
         ModelError: The text is no YAML.
     """
-    return _value_of(compose(text, str(file)), key) is not None
+    return _value_of(compose(text, Location(str(file))), key) is not None
 
 
 def with_key(text: str, key: str, value: str | int, file: Path) -> str:
@@ -118,7 +118,7 @@ def with_key(text: str, key: str, value: str | int, file: Path) -> str:
         ModelError: The text is no YAML, or written in a way that only its author can change.
     """
     written = str(value) if isinstance(value, int) else _quoted(value)
-    root = compose(text, str(file))
+    root = compose(text, Location(str(file)))
     found = _value_of(root, key)
     if found is not None:
         start, end = found.start_mark.index, found.end_mark.index
@@ -154,7 +154,7 @@ def _value_of(root: yaml.Node | None, key: str) -> yaml.Node | None:
 def _differs_in(key: str, value: str, before: yaml.Node | None, changed: str) -> bool:
     """Tell whether a text has the keys that it had, and this one with this value."""
     try:
-        after = compose(changed, "")
+        after = compose(changed, Location(""))
     except ModelError:
         return False
     keys = [name.value for name, _ in _pairs(before)]

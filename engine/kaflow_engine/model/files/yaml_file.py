@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -44,15 +44,32 @@ class Document:
         return self.root
 
 
+Rewrite = Callable[[str, Location], tuple[str, Location]]
+"""Takes the text of a file and the place of it, and returns what is read in its stead, and where
+that is."""
+
+
 def read_yaml(
-    path: Path, variables: Mapping[str, str], read: Callable[[str], str] | None = None
+    path: Path,
+    variables: Mapping[str, str],
+    read: Callable[[str], str] | None = None,
+    rewrite: Rewrite | None = None,
 ) -> Document:
-    """Read a YAML file; `read` gives the content of files that `${file:…}` names.
+    """Read a YAML file.
+
+    Args:
+        path: The file.
+        variables: Values for `${VAR}`.
+        read: Gives the content of files that `${file:…}` names.
+        rewrite: Changes the text before it is parsed.
 
     Raises:
         ModelError: The file cannot be read or is not YAML.
     """
-    return parse_yaml(read_text(path), str(path), variables, read)
+    text, at = read_text(path), Location(str(path))
+    if rewrite is not None:
+        text, at = rewrite(text, at)
+    return parse_yaml(text, at, variables, read)
 
 
 def read_text(path: Path) -> str:
@@ -87,29 +104,29 @@ def _nearest(path: Path) -> str | None:
 
 def parse_yaml(
     text: str,
-    file: str,
+    at: Location,
     variables: Mapping[str, str],
     read: Callable[[str], str] | None = None,
 ) -> Document:
-    """Read YAML text; `file` is what places show. Nothing but comments is an empty mapping.
+    """Read YAML text; `at` is the file as places show it. Nothing but comments is an empty mapping.
 
     Raises:
         ModelError: The text is not YAML.
     """
-    root = compose(text, file)
+    root = compose(text, at)
     if root is None:
-        return Document(root=Entries(at=Location(file), entries=()), mistakes=())
-    return from_yaml(root, file, variables, read)
+        return Document(root=Entries(at=at, entries=()), mistakes=())
+    return from_yaml(root, at, variables, read)
 
 
 def from_yaml(
     root: yaml.Node,
-    file: str,
+    at: Location,
     variables: Mapping[str, str],
     read: Callable[[str], str] | None = None,
 ) -> Document:
     """Take over a composed PyYAML node; duplicate keys and unset variables are mistakes."""
-    conversion = _Conversion(file, variables, read)
+    conversion = _Conversion(at, variables, read)
     node = conversion.node(root)
     return Document(root=node, mistakes=tuple(conversion.mistakes))
 
@@ -146,7 +163,7 @@ class _Conversion:
     """One pass over composed nodes; what is wrong is collected."""
 
     def __init__(
-        self, file: str, variables: Mapping[str, str], read: Callable[[str], str] | None
+        self, file: Location, variables: Mapping[str, str], read: Callable[[str], str] | None
     ) -> None:
         self.file = file
         self.variables = variables
@@ -202,7 +219,7 @@ class _Conversion:
         def place(offset: int) -> Location:
             # Other styles fold lines, so that only blocks tell where a character stands.
             lines = node.value.count("\n", 0, offset) if node.style == "|" else 0
-            return Location(self.file, (at.line or 1) + lines)
+            return replace(self.file, line=(at.line or 1) + lines)
 
         text, mistakes = expand(node.value, self.variables, place, self.read)
         self.mistakes.extend(mistakes)
@@ -223,7 +240,7 @@ class _Conversion:
 
     def place(self, node: yaml.Node) -> Location:
         block = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
-        return Location(self.file, node.start_mark.line + (2 if block else 1))
+        return replace(self.file, line=node.start_mark.line + (2 if block else 1))
 
     def refuse(self, message: str, at: Location, hint: str | None = None) -> None:
         self.mistakes.append(ModelError(message, at, hint))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -49,8 +50,8 @@ _QUOTED = re.compile(r"""(: |- )\s*(['"]).*\2""")
 _OPENED_EARLIER = ("end of stream", "',' or", "unexpected document")
 
 
-def compose(text: str, file: str) -> yaml.Node | None:
-    """Return the root node of a text, None if nothing stands in it.
+def compose(text: str, at: Location) -> yaml.Node | None:
+    """Return the root node of the text of a file, None if nothing stands in it.
 
     Raises:
         ModelError: The text is not YAML.
@@ -60,19 +61,19 @@ def compose(text: str, file: str) -> yaml.Node | None:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         message = f"a character that YAML does not allow (U+{_code(error.character):04X})"
-        raise ModelError(message, Location(file, line), "remove it") from error
+        raise ModelError(message, replace(at, line=line), "remove it") from error
     except yaml.MarkedYAMLError as error:
-        raise _in_our_words(error, text, file) from error
+        raise _in_our_words(error, text, at) from error
     except RecursionError as error:
-        raise ModelError("nested too deeply", Location(file)) from error
+        raise ModelError("nested too deeply", at) from error
 
 
-def _in_our_words(error: yaml.MarkedYAMLError, text: str, file: str) -> ModelError:
+def _in_our_words(error: yaml.MarkedYAMLError, text: str, file: Location) -> ModelError:
     problem = f"{error.context} {error.problem}"
     mark = error.problem_mark or error.context_mark
     if error.context_mark and any(part in problem for part in _OPENED_EARLIER):
         mark = error.context_mark
-    at = Location(file, mark.line + 1 if mark else None)
+    at = replace(file, line=mark.line + 1 if mark else None)
     lines = text.splitlines()
     line = lines[mark.line] if mark and mark.line < len(lines) else ""
     if "\t" in line[: len(line) - len(line.lstrip())]:

@@ -1,7 +1,7 @@
 """Pipeline files → `PipelineSpec`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -21,7 +21,14 @@ from kaflow_engine.model.files.tree import (
     walk,
 )
 from kaflow_engine.model.files.variables import variables_of_authors
-from kaflow_engine.model.files.yaml_file import Document, from_yaml, in_order, raise_all, read_yaml
+from kaflow_engine.model.files.yaml_file import (
+    Document,
+    Rewrite,
+    from_yaml,
+    in_order,
+    raise_all,
+    read_yaml,
+)
 from kaflow_engine.model.pipelines.kinds import kind_of
 from kaflow_engine.model.pipelines.rules import RULES
 from kaflow_engine.model.spec import Path as KeyPath
@@ -63,19 +70,22 @@ class Reading:
     mistakes: tuple[ModelError, ...] = ()
 
 
-def load_pipeline(path: Path, variables: Mapping[str, str] | None = None) -> PipelineSpec:
+def load_pipeline(
+    path: Path, variables: Mapping[str, str] | None = None, rewrite: Rewrite | None = None
+) -> PipelineSpec:
     """Read a pipeline file.
 
     Args:
         path: The file.
         variables: Values for `${VAR}`; None: those of authors.
+        rewrite: What the configuration does to its text before it is parsed.
 
     Raises:
         ModelError: The file cannot be read, or holds a mistake.
         Problems: It holds several.
     """
     known = variables_of_authors() if variables is None else variables
-    return _sound(read_pipeline(read_yaml(Path(path), known)))
+    return _sound(read_pipeline(read_yaml(Path(path), known, rewrite=rewrite)))
 
 
 def read_pipeline(document: Document) -> Reading:
@@ -131,7 +141,7 @@ def pipeline_from_mapping(
     """
     if isinstance(mapping, yaml.Node):
         known = variables_of_authors() if variables is None else variables
-        return _sound(read_pipeline(from_yaml(mapping, at.file, known)))
+        return _sound(read_pipeline(from_yaml(mapping, replace(at, line=None), known)))
     root = from_plain(mapping, at) if isinstance(mapping, Mapping) else mapping
     return _sound(read_pipeline(Document(root=root, mistakes=())))
 

@@ -1,6 +1,6 @@
 """The texts of scripts: in a pipeline file or beside it, with or without types."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError
@@ -48,7 +48,7 @@ def script_text(spec: PipelineSpec, name: str, said: ScriptSpec) -> ScriptText:
         try:
             text = without_types(text)
         except TypeScriptMistake as mistake:
-            place = Location(start.file, (start.line or 1) + mistake.line - 1)
+            place = replace(start, line=(start.line or 1) + mistake.line - 1, column=0)
             raise ModelError(f"script of '{name}': {mistake}", place, mistake.hint) from mistake
         except ModelError as error:
             at = spec.place("relations", name, "language")

@@ -13,6 +13,7 @@ from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.model.configuration.preprocessors import rewriter
 from kaflow_engine.model.files.tree import Entries, Scalar, describe
 from kaflow_engine.model.files.variables import variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_all, read_yaml
@@ -62,6 +63,10 @@ def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
     if config.functions != base.functions:
         hint = "name them in the configuration, as a case is text and text runs no code"
         raise ModelError("a case cannot name functions", Location(config.origin("functions")), hint)
+    if config.preprocessors != base.preprocessors:
+        hint = "name them in the configuration: a case is text, and text runs no code"
+        at = Location(config.origin("preprocessors"))
+        raise ModelError("a case cannot name preprocessors", at, hint)
     schemas = _schemas(case, spec)
     planned = build_plan(spec, config, schemas)
     sinks = tuple(_as_topic(sink) for sink in planned.plan.sinks)
@@ -115,7 +120,7 @@ def _spec(case: Case, around: Surroundings, config: Config) -> PipelineSpec:
             use_functions(config)
             return load_processor(here / text, known, function_kind)
         case Scalar(text=str(text)) if text.endswith(SUFFIXES):
-            return load_pipeline(here / text, known)
+            return load_pipeline(here / text, known, rewriter(config))
         case Scalar(text=str(text)):
             folders = [around.project] if around.project else _nearest(here)
             # Errors show where a file is from here.
