@@ -16,6 +16,8 @@ import yaml
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.topic_schemas import sample
 from tests.acceptance.three_days import CLICKS, DAYS, load
 from tests.conftest import FROZEN_PLUGIN
 
@@ -68,6 +70,13 @@ def test_its_example_is_planned(package):
 
 def test_rows_are_there_once(package, broker, tmp_path, unique):
     load(broker, "plug")
+    audit = tmp_path / "audit.jsonl"
+    for topic in ("logged", "paid"):
+        broker.create_topic(f"{unique}.{topic}", 1)
+    producer = open_producer(broker.settings).api
+    for line in ("id=1 paid=true", "no pairs", "id=2 paid=false"):
+        producer.produce(f"{unique}.logged", line.encode())
+    producer.flush()
     tmp_path.joinpath("kaflow.yaml").write_text(
         yaml.safe_dump(
             {
@@ -103,6 +112,17 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
                 "type": "frozen.lines",
                 "name": "counted",
                 "options": {"file": str(tmp_path / "counted.txt")},
+                "side_outputs": [
+                    {"type": "acme.tally_audit", "options": {"file": str(tmp_path)}},
+                    {"type": "acme.tally_audit", "options": {"file": str(audit)}},
+                ],
+            },
+            {
+                "query": f'SELECT id, paid FROM "{unique}.logged"',
+                "topic": f"{unique}.paid",
+                "key": "id",
+                "format": "acme.tally_logfmt",
+                "side_outputs": [{"type": "acme.tally_audit", "options": {"file": str(audit)}}],
             },
             {
                 "query": "SELECT line FROM lines",
@@ -118,7 +138,13 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
                 "options": {"column": "half", "rate": 4},
             },
         },
-        "topics": {"plug.clicks": CLICKS},
+        "topics": {
+            "plug.clicks": CLICKS,
+            f"{unique}.logged": {
+                "format": "acme.tally_logfmt",
+                "columns": {"id": "BIGINT", "paid": "BOOLEAN"},
+            },
+        },
         "sources": {
             "numbers": {"type": "frozen.numbers", "options": {"count": 5, "partitions": 2}},
             "letters": {"type": "frozen.letters", "options": {"text": "abc", "fails_once": True}},
@@ -135,6 +161,7 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
         file.execute("CREATE TABLE rows (row TEXT)")
         file.executemany("INSERT INTO rows VALUES (?)", [('{"n": 1}',), ('{"n": 2}',)])
     tmp_path.joinpath("p.yaml").write_text(yaml.safe_dump(pipeline, sort_keys=False))
+    told = ""
     for _ in range(2):
         code, said = run(
             package,
@@ -142,6 +169,7 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
             cwd=tmp_path,
         )
         assert code == 0, said
+        told += said
     with sqlite3.connect(tmp_path / "rows.db") as file:
         rows = [json.loads(row) for (row,) in file.execute("SELECT row FROM rows")]
         batches = file.execute("SELECT max(batch) FROM kaflow_ledger").fetchone()
@@ -151,6 +179,14 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
         numbers = sorted(row for (row,) in file.execute("SELECT row FROM rows"))
     converted = [f'{{"n":{n},"half":{n / 2},"half_converted":{n * 2.0}}}' for n in range(5)]
     assert numbers == sorted(2 * converted)
+    found = sample(broker.settings, f"{unique}.paid", 1)
+    assert found == [b"id=1 paid=True", b"id=2 paid=False"]
+    seen = [json.loads(line) for line in audit.read_text().splitlines()]
+    rows = Counter({each["output"]: 0 for each in seen})
+    for each in seen:
+        rows[each["output"]] += each["rows"]
+    assert rows == {f"{unique}.paid": 2, "frozen.lines:counted": 2}
+    assert "side output 'acme.tally_audit' of 'frozen.lines:counted' failed on" in told
     assert values(tmp_path / "letters.txt", "letter") == [*"abc-from-config"]
     assert values(tmp_path / "counted.txt", "n") == [1, 2]
     assert values(tmp_path / "lines.txt", "line") == ["one", "two"]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from kaflow_engine.flow.operators import Operator
-from kaflow_engine.flow.sinks import Sink
+from kaflow_engine.flow.sinks import SideOutput, Sink
 from kaflow_engine.flow.sources import TopicParams
 
 
@@ -68,6 +68,8 @@ class Flow:
     """Beyond this share of the records read a run stops."""
     backfill: Backfill | None = None
     """Only what belongs to driving records of its range is delivered; None: everything."""
+    side_outputs: tuple[SideOutput, ...] = ()
+    """What sees rows before they leave; no state depends on it."""
     retired: tuple[int, ...] = ()
     """Numbers of chains that the state once had: no other chain gets them."""
     retired_states: tuple[int, ...] = ()

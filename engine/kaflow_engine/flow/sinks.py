@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from kaflow_engine.flow.origins.plugins import OptionParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.record_columns import KEY_BYTES
@@ -128,6 +129,19 @@ OPERATIONS: Mapping[str, str] = {"i": "c", "u": "u", "d": "d", TOMBSTONE: "d"}
 """What the header of operations says of each."""
 
 Sink = TopicSink | TableSink | ConnectorSink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideOutput:
+    """What sees the rows of a sink before they leave: a kind that a package offers."""
+
+    target: str
+    """That of the sink."""
+    plugin: str
+    options: OptionParams
+
+    def __str__(self) -> str:
+        return ", ".join([self.plugin, *(f"{name}: {value}" for name, value in self.options)])
 
 
 def value_columns(sink: Sink, columns: Sequence[Column]) -> tuple[Column, ...]:

@@ -9,6 +9,7 @@ from kaflow_engine.errors import ModelError, UnknownName
 
 SINKS, SOURCES, TRANSFORMS = "kaflow.sinks", "kaflow.sources", "kaflow.transforms"
 FORMATS, PREPROCESSORS = "kaflow.formats", "kaflow.preprocessors"
+SIDE_OUTPUTS = "kaflow.side_outputs"
 """Groups of entry points."""
 VERSION = 1
 """Of the contracts of plugins; one that names none is of the first."""
@@ -19,6 +20,7 @@ _PARTS = {
     TRANSFORMS: ("options", "columns", "open"),
     FORMATS: ("columns", "unfit", "decode", "encode"),
     PREPROCESSORS: ("options", "rewrite"),
+    SIDE_OUTPUTS: ("options", "open"),
 }
 _SEE = {
     SINKS: ("kind of sink", "see PluginKind and SinkKind of kaflow_engine.api.sinks"),
@@ -29,6 +31,7 @@ _SEE = {
         "preprocessor",
         "see PreprocessorPlugin of kaflow_engine.api.preprocessors",
     ),
+    SIDE_OUTPUTS: ("kind of side output", "see SideOutputKind of kaflow_engine.api.side_outputs"),
 }
 
 

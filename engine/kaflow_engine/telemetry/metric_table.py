@@ -2,29 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
+from kaflow_engine.telemetry.metric_spec import MetricSpec, Values
 from kaflow_engine.telemetry.progress import CLASSES, CheckpointMark, Progress
 from kaflow_engine.telemetry.status import CONDITIONS, condition, lag_seconds, waiting_seconds
 from kaflow_engine.telemetry.verdict import VerdictKind, judge
-
-Kind = Literal["counter", "gauge", "untyped", "histogram"]
-Values = Iterable[tuple[tuple[str, ...], float]]
-"""Values of the labels behind `pipeline`, and the value."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
-    """One metric."""
-
-    name: str
-    kind: Kind
-    help: str
-    labels: tuple[str, ...] = ()
-    """Behind `pipeline`, which all have."""
-    values: Callable[[Progress], Values] = lambda at: ()
-    """Of a histogram: none, because it is kept."""
 
 
 def _one(value: float | None) -> Values:
@@ -118,6 +101,20 @@ METRICS: tuple[MetricSpec, ...] = (
         "Dead letters that this process has written.",
         (),
         lambda at: _one(at.letters),
+    ),
+    MetricSpec(
+        "kaflow_side_output_rows_total",
+        "counter",
+        "Rows that this process has shown to a side output.",
+        ("output", "plugin"),
+        lambda at: [((e.output, e.plugin), e.rows) for e in at.side_outputs],
+    ),
+    MetricSpec(
+        "kaflow_side_output_missed_total",
+        "counter",
+        "Rows on which a side output failed in this process; they have left all the same.",
+        ("output", "plugin"),
+        lambda at: [((e.output, e.plugin), e.missed) for e in at.side_outputs],
     ),
     _counted(
         "kaflow_late_records_total",

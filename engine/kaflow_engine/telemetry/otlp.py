@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import OtlpConfig
-from kaflow_engine.telemetry.metric_table import METRICS, MetricSpec
+from kaflow_engine.telemetry.metric_spec import MetricSpec
+from kaflow_engine.telemetry.metric_table import METRICS
 from kaflow_engine.telemetry.metrics import Metrics
 from kaflow_engine.telemetry.progress import Progress
 

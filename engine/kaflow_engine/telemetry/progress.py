@@ -42,6 +42,17 @@ class StageSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SideOutputCount:
+    """What a side output was shown by this process; a batch that runs again counts again."""
+
+    output: str
+    plugin: str
+    rows: int = 0
+    missed: int = 0
+    """Rows on which it failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """One pipeline at one moment."""
 
@@ -104,6 +115,7 @@ class Progress:
     """Topic or table to the rows that this process has delivered there."""
     letters: int = 0
     """Dead letters that it has delivered."""
+    side_outputs: tuple[SideOutputCount, ...] = ()
     checkpoint: "CheckpointMark | None" = None
     """None: there is none yet, or none are wanted."""
     waits_for: str | None = None

@@ -60,7 +60,7 @@ from tests.engine.model.test_dbt import SOURCES, project
         (
             {"m.sql": "{{ config(materialized='files', topic='t') }} SELECT id FROM t"},
             "m.sql:1: unknown key 'topic'\n  hint: known: coalesce, folder, format, interval, key, "
-            "partition, partition_by, type",
+            "partition, partition_by, side_outputs, type",
         ),
         (
             {

@@ -44,6 +44,7 @@ output:
       - {name: id, type: ["null", long], default: null}
       - {name: n, type: int, default: 0}
   coalesce: batch
+  side_outputs: [{type: acme.audit, options: {file: x}}]
 emission:
   type: smart
   require:
@@ -141,6 +142,7 @@ def test_every_key() -> None:
             "interval": 10_000,
             "coalesce": "batch",
             "every": None,
+            "side_outputs": ({"type": "acme.audit", "options": {"file": "x"}},),
         },
         "emission": {**SMART, "require": ("id", "price"), "on_expiry": "dead_letter"},
         "aggregation": {

@@ -5,12 +5,18 @@ from pathlib import Path
 from types import ModuleType
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.records import OUTPUT
+from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.project import load_checked
-from kaflow_engine.plugins.installed import FORMATS, PREPROCESSORS
+from kaflow_engine.plugins.installed import FORMATS, PREPROCESSORS, SIDE_OUTPUTS
+from kaflow_engine.runtime.tasks.side_outputs import show_rows
 from kaflow_engine.testing.cases.cases import run_case
 from kaflow_engine.testing.cases.executor import LocalExecutor
 from kaflow_engine.testing.cases.files import load_cases
@@ -43,6 +49,7 @@ def page(offer_plugins: OfferPlugins, monkeypatch: pytest.MonkeyPatch) -> Module
         {
             FORMATS: {"acme.packed": f"{MODULE}:Packed"},
             PREPROCESSORS: {"acme.names": f"{MODULE}:Names"},
+            SIDE_OUTPUTS: {"acme.samples": f"{MODULE}:Samples"},
         }
     )
     return module
@@ -97,3 +104,19 @@ def test_the_preprocessor_rewrites_the_pipeline(
         with pytest.raises(ModelError) as caught:
             load_checked([Path("large.yaml")], config)
         assert str(caught.value).startswith(error)
+
+
+def test_the_side_output_keeps_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("samples").mkdir()
+    Path("p.yaml").write_text(containing("side_outputs:", PIPELINES))
+    spec = load_pipeline(Path("p.yaml"), {})
+    columns = declared_columns(spec, "orders")
+    assert columns is not None
+    flow = build_plan(spec, Config(), {"orders": columns}).plan
+    value = b'{"id": 1, "amount": 2.5}'
+    rows = [{"topic": "paid_orders", "key": b"1", "value": value, "kind": 0}] * 12
+    (note,) = show_rows(flow, pa.Table.from_pylist(rows, schema=OUTPUT), 4, lambda _, __: {})
+    assert "error" not in note["side_output"]
+    kept = pq.ParquetFile("samples/paid_orders-4.parquet").read()
+    assert kept.select(["id", "amount"]).to_pylist() == [{"id": 1, "amount": 2.5}] * 10

@@ -1,6 +1,6 @@
 """A progress in which everything is known."""
 
-from kaflow_engine.telemetry.progress import CheckpointMark, Progress
+from kaflow_engine.telemetry.progress import CheckpointMark, Progress, SideOutputCount
 
 FULL = Progress(
     pipeline="p",
@@ -34,4 +34,5 @@ FULL = Progress(
     written={"out": 701},
     checkpoint=CheckpointMark(batch=6, created_ms=1_767_225_000_000, bytes=654_321, failures=1),
     letters=5,
+    side_outputs=(SideOutputCount(output="o", plugin="acme.audit", rows=700, missed=9),),
 )

@@ -43,6 +43,8 @@ def samples(*progress):
         ("kaflow_records", ("filtered",), 0),
         ("kaflow_rows_delivered_total", (), 701),
         ("kaflow_dead_letters_total", (), 5),
+        ("kaflow_side_output_rows_total", ("acme.audit", "o"), 700),
+        ("kaflow_side_output_missed_total", ("acme.audit", "o"), 9),
         ("kaflow_late_records_total", (), 2),
         ("kaflow_late_rows_total", (), 4),
         ("kaflow_lost_records_total", (), 3),

@@ -11,6 +11,7 @@ from kaflow_engine.model.formats import FormatName
 from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.names import Filled, HeaderOperation, OutputKey, TableName, Topic
 from kaflow_engine.model.outputs.new_topic import NewTopicSpec
+from kaflow_engine.model.outputs.side_output_specs import SideOutputSpec
 from kaflow_engine.model.query_settings import Coalesce, QuerySettings
 from kaflow_engine.model.spec import Path, Spec
 
@@ -62,6 +63,8 @@ class OutputSpec(Spec):
     every: Duration | None = None
     """How long a key that sent a change holds the next one back, in ms; None: as under
     `emission`."""
+    side_outputs: tuple[SideOutputSpec, ...] = ()
+    """What sees rows before they leave."""
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -88,6 +91,8 @@ class SinkSpec(Spec):
     """The output column that is the key of a row."""
     coalesce: Coalesce | None = None
     """Of an aggregate; None: as under `emission`."""
+    side_outputs: tuple[SideOutputSpec, ...] = ()
+    """What sees rows before they leave."""
 
     @property
     def kind(self) -> str:
@@ -173,7 +178,10 @@ class Write:
 def write_of(output: OutputSpec | SinkSpec) -> tuple[OutputSpec, SinkSpec | None]:
     """Return what every output says, and what one of a kind that the file names says besides."""
     if isinstance(output, SinkSpec):
-        return OutputSpec(key=output.key, coalesce=output.coalesce), output
+        beside = OutputSpec(
+            key=output.key, coalesce=output.coalesce, side_outputs=output.side_outputs
+        )
+        return beside, output
     return output, None
 
 

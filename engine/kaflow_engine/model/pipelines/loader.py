@@ -46,6 +46,8 @@ SHAPE = Shape(
             ("outputs", EACH, "checks"),
             ("output", "options"),
             ("outputs", EACH, "options"),
+            ("output", "side_outputs", EACH, "options"),
+            ("outputs", EACH, "side_outputs", EACH, "options"),
             ("sources", EACH, "options"),
             ("relations", EACH, "options"),
         }

@@ -38,6 +38,7 @@ from kaflow_engine.plan.explain.topics import Columns, attached_part, topic_part
 from kaflow_engine.plan.planner.events.matching import kept_roles
 from kaflow_engine.plan.planner.grouping.settings import keyed_shapes, pace
 from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
+from kaflow_engine.plan.planner.outputs.side_outputs import side_outputs
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
 from kaflow_engine.plan.planner.roles import TopicRole, timed_topics, topic_roles, topics_of_rows
 from kaflow_engine.sql.chain_shapes import Below, BranchShape, ChainShape, chain_shapes
@@ -213,6 +214,7 @@ def _output(
         last_exchange=sink.exchange if sink else None,
         every=pace(spec, write),
         headers=_headers(in_order[0][1].shape if in_order else None),
+        side_outputs=tuple(str(e) for e in side_outputs(spec) if e.target == write.target),
     )
 
 

@@ -192,6 +192,8 @@ class OutputPart:
     """Milliseconds for which a key that sent a change holds the next one back."""
     headers: str | None = None
     """Of records, as SQL of the first branch; None: a query sets none."""
+    side_outputs: tuple[str, ...] = ()
+    """What sees rows before they leave: plugins with their options."""
 
     @property
     def target(self) -> str:
@@ -216,7 +218,7 @@ class OutputPart:
         """Return plain data for JSON; what a query does stands in the output where it has one."""
         found = asdict(self)
         branches = found.pop("branches")
-        for name in ("looked_up", "looking_up", "gathered"):
+        for name in ("looked_up", "looking_up", "gathered", "side_outputs"):
             if not found[name]:
                 del found[name]
         if self.sink is None:

@@ -172,6 +172,8 @@ def written(output: OutputPart) -> Rows:
         )
     yield "columns", columns_text(output.columns)
     yield "delivery", output.guarantee
+    for seen_by in output.side_outputs:
+        yield "seen by", f"{seen_by}: at least once, before rows leave"
 
 
 def _key(output: OutputPart) -> str:

@@ -1,6 +1,7 @@
 """A pipeline file and the columns of its topics to a plan."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.sinks import OPERATION
@@ -29,6 +30,7 @@ from kaflow_engine.plan.planner.outputs.output import (
     OutputParts,
     wrong_names,
 )
+from kaflow_engine.plan.planner.outputs.side_outputs import side_outputs, wrong_side_outputs
 from kaflow_engine.plan.planner.outputs.typed import output_parts
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.plan.planner.refusals import wrong_roles, wrong_tables
@@ -129,7 +131,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     mistakes.found += [*wrong_table_topics(spec, schemas), *wrong_sinks(spec, config)]
     mistakes.found += [*wrong_secrets(spec, config), *wrong_transforms(spec)]
     mistakes.found += wrong_connections(spec, config)
-    mistakes.found += wrong_source_plugins(spec, config)
+    mistakes.found += [*wrong_source_plugins(spec, config), *wrong_side_outputs(spec)]
     written = [names_written(write) for write in spec.writes]
     try:
         shapes = keyed_shapes(spec, schemas.get)
@@ -177,6 +179,7 @@ def build_plan(
         *check_topic_names(spec, [*read, *attached_names(spec)]),
         *wrong_table_topics(spec, schemas),
         *wrong_sinks(spec, config),
+        *wrong_side_outputs(spec),
         *wrong_transforms(spec),
         *wrong_names(spec, _names(shapes), beside=_beside(shapes)),
         *spec.nulls.mistakes({}, where="on"),
@@ -241,20 +244,21 @@ def _plan(
     ]
     raise_all([*wrong_roles(spec, chains), *settings])
     assert params is not None
+    flow = assemble(
+        PlanParts(
+            spec=spec,
+            roles=roles,
+            topics=params,
+            chains=tuple(part for part in parts if part is not None),
+            outputs=tuple(outputs),
+        )
+    )
     return PlannedPipeline(
         spec=spec,
         chains=chains,
         roles=roles,
         schemas={topic: tuple(schemas[topic]) for topic in columns},
-        plan=assemble(
-            PlanParts(
-                spec=spec,
-                roles=roles,
-                topics=params,
-                chains=tuple(part for part in parts if part is not None),
-                outputs=tuple(outputs),
-            )
-        ),
+        plan=replace(flow, side_outputs=side_outputs(spec)),
     )
 
 

@@ -18,7 +18,13 @@ from kaflow_engine.operators.watermark import WatermarkState, last_chain
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.batch.settled import settled_tables
-from kaflow_engine.runtime.batch.task_metrics import rows_written, skew, stage_spans, state_sizes
+from kaflow_engine.runtime.batch.task_metrics import (
+    rows_written,
+    side_outputs,
+    skew,
+    stage_spans,
+    state_sizes,
+)
 from kaflow_engine.state.log.batch_log import Offsets
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.steps import steps_of
@@ -91,6 +97,7 @@ class Watch:
             batch_end=time.time_ns() // 1_000_000,
             skew=skew(report),
             written=rows_written(before.written, report),
+            side_outputs=side_outputs(before.side_outputs, report),
             letters=before.letters + sum(note.get("dead_letters", 0) for note in report.notes),
         )
 

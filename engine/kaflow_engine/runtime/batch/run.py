@@ -15,6 +15,7 @@ from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.batch.runner import BatchDone, BatchRunner
 from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.batch.stop import Ending, Limits
+from kaflow_engine.runtime.batch.task_metrics import side_output_errors
 from kaflow_engine.runtime.failures.failures import LossSuspected
 from kaflow_engine.runtime.sink.consumer_group import GroupReporter
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
@@ -165,6 +166,8 @@ class Run:
             self.group.report(done.standing.batch, done.standing.offsets)
         self.watch.batch_done(done, ends, self.plan)
         now = self.watch.now
+        for error in side_output_errors(done.report):
+            LOGGER.warning("%s", error)
         LOGGER.debug("committed: %d records in %.0f ms", now.batch_records, now.batch_ms)
         if self.keeper is not None:
             self.keeper.after_batch(self.plan, self.standing, self.runner.clock())

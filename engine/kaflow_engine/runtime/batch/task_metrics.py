@@ -1,10 +1,12 @@
 """Task metrics: what the tasks of a batch report to the driver beside their rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.state.log.changes import ChangeFile
-from kaflow_engine.telemetry.progress import StageSpan
+from kaflow_engine.telemetry.progress import SideOutputCount, StageSpan
 
 
 def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
@@ -23,6 +25,35 @@ def rows_written(before: Mapping[str, int], report: BatchReport) -> dict[str, in
         for target, rows in note.get("rows", {}).items():
             found[target] = found.get(target, 0) + rows
     return found
+
+
+def side_outputs(
+    before: Sequence[SideOutputCount], report: BatchReport
+) -> tuple[SideOutputCount, ...]:
+    """Return what side outputs were shown: before, and in this batch."""
+    found = {(each.output, each.plugin): each for each in before}
+    for note in _shown(report):
+        at = note["output"], note["plugin"]
+        known = found.get(at) or SideOutputCount(output=at[0], plugin=at[1])
+        rows, missed = note["rows"], note["rows"] if "error" in note else 0
+        found[at] = replace(known, rows=known.rows + rows, missed=known.missed + missed)
+    return tuple(found.values())
+
+
+def side_output_errors(report: BatchReport) -> Iterator[str]:
+    """Yield what to log: of each side output that failed in this batch the first error."""
+    failed: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for note in _shown(report):
+        if "error" in note:
+            failed.setdefault((note["output"], note["plugin"]), []).append(note)
+    for (output, plugin), notes in failed.items():
+        rows = sum(note["rows"] for note in notes)
+        some = f"{rows:,} row{'' if rows == 1 else 's'}"
+        yield f"side output '{plugin}' of '{output}' failed on {some}: {notes[0]['error']}"
+
+
+def _shown(report: BatchReport) -> Iterator[Mapping[str, Any]]:
+    return (note["side_output"] for note in report.notes if "side_output" in note)
 
 
 def task_phases(report: BatchReport) -> dict[str, float]:

@@ -32,6 +32,7 @@ _ONE_ROW: dict[str, Any] = {"sides": {"__all__": {"rows"}}}
 """Where look-ups find one row, plans are written as before they found others."""
 _WITHOUT_AGGREGATES: dict[str, Any] = {"retired_states": True}
 _WITHOUT_BEGINNINGS: dict[str, Any] = {"begins": True}
+_WITHOUT_SIDE_OUTPUTS: dict[str, Any] = {"side_outputs": True}
 
 
 def plan_text(plan: Flow) -> str:
@@ -73,6 +74,7 @@ def plan_text(plan: Flow) -> str:
         **({"operators": by_operator} if by_operator else {}),
         **({} if plan.retired_states else _WITHOUT_AGGREGATES),
         **({} if plan.begins else _WITHOUT_BEGINNINGS),
+        **({} if plan.side_outputs else _WITHOUT_SIDE_OUTPUTS),
     }
     return _adapter().dump_json(plan, exclude=left_out).decode()
 
@@ -95,7 +97,7 @@ def plan_of(text: str) -> Flow:
 
 def made_lenient(old: Flow, new: Flow) -> Flow:
     """Return the plan that a batch was begun with, without the refusals that its author took back,
-    and with handlers that ask where the author says now.
+    with handlers that ask where the author says now, and with the side outputs of now.
 
     A task that refused has delivered nothing, so nothing that is there already changes; what a
     handler was answered before is kept.
@@ -118,6 +120,7 @@ def made_lenient(old: Flow, new: Flow) -> Flow:
         old,
         sources=tuple(lenient(topic) for topic in old.sources),
         operators=tuple(asking(operator) for operator in old.operators),
+        side_outputs=new.side_outputs,
     )
 
 

@@ -21,6 +21,7 @@ from kaflow_engine.operators.output.refused import refused_letters
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.tasks.crash import crash_point
 from kaflow_engine.runtime.tasks.outputs import NO_CONNECTIONS, ColumnOutput, column_outputs
+from kaflow_engine.runtime.tasks.side_outputs import show_rows
 from kaflow_engine.runtime.tasks.timed_state import TimedReader
 from kaflow_engine.state.copies.copies import ready_copy
 from kaflow_engine.state.copies.rocks import RocksCopy
@@ -140,6 +141,9 @@ class WorkerTask:
         if settings.sink is None:
             self.output.append(rows)
             return
+        if settings.plan.side_outputs:
+            with self.timed("side_outputs"):
+                self._notes += show_rows(settings.plan, rows, self._batch.batch, self.connection)
         if outputs := column_outputs(settings.plan, settings.connections):
             in_columns = pc.equal(rows["kind"], TABLE_ROW)
             ready, rows = rows.filter(in_columns), rows.filter(pc.invert(in_columns))
