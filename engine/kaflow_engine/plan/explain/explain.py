@@ -187,13 +187,11 @@ def _output(
         branches: Its SELECTs, each with the place of its chain, and the filters of that one.
         planned: The plan, and the sink; None where columns are not known yet.
     """
-    output = write.output
-    sink = planned[1] if planned else None
+    output, sink = write.output, planned[1] if planned else None
     in_order = sorted((e for e in branches if e[1].branch >= 0), key=lambda e: e[1].branch)
-    below = [each for each in branches if each[1].branch < 0]
     kinds = Below.of(each.shape for _, each, _ in branches)
     parts: dict[str, list[BranchPart]] = {"lookup": [], "rows": [], "union": []}
-    for each in below:
+    for each in (e for e in branches if e[1].branch < 0):
         kind = kinds.called(each[1].shape)
         parts[kind].append(_branch(spec, write, None if kind == "union" else planned, each))
     return OutputPart(
