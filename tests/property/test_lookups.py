@@ -20,7 +20,7 @@ from tests.property.test_against_oracle import blocks
 from tests.property.test_twin import COLUMNS, drawn_records
 from tests.reference.records import Record
 
-FAST, MANY = 20, 180
+FAST, MANY = 20, 160
 SCHEMA = {**COLUMNS, "n": "BIGINT"}
 CALLS = (
     "count(*)", "count(v)", "sum(v)", "avg(v)", "min(v)", "max(k)", "median(v)",
