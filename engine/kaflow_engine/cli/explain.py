@@ -24,6 +24,7 @@ from kaflow_engine.model.front_ends import DEFAULT, front_end_of
 from kaflow_engine.model.project import read_project
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import Resolver, explain, unknown_topics
+from kaflow_engine.plan.graph import graph
 from kaflow_engine.plan.planner.project import load_checked
 
 RESOLVER = "kaflow_engine.runtime.planning.columns:resolve_columns"
@@ -48,6 +49,12 @@ connect_option = click.option(
     is_flag=True,
     help="Print the text of the files as preprocessors have rewritten it, with its lines.",
 )
+@click.option(
+    "--graph",
+    "as_graph",
+    is_flag=True,
+    help="Print what reads what as a Mermaid diagram.",
+)
 @config_option
 @set_option
 @json_option
@@ -56,6 +63,7 @@ def command(
     names: Sequence[str],
     connect: bool,
     source: bool,
+    as_graph: bool,
     config_path: Path | None,
     settings: tuple[str, ...],
     as_json: bool,
@@ -70,6 +78,9 @@ def command(
     project = load_checked([path], config)
     say_notices(project.notices)
     specs = [project.pipeline(name) for name in names] or list(project.pipelines)
+    if as_graph:
+        click.echo("\n\n".join("\n".join(graph(spec)) for spec in specs))
+        return
     resolve = resolver() if connect else None
     found = [
         explain(spec, config, resolve(spec, config, unknown_topics(spec)) if resolve else None)

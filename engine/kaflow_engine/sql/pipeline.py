@@ -1,6 +1,6 @@
 """The queries of a pipeline together with its relations: the topics they read, and their shapes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -32,6 +32,7 @@ from kaflow_engine.sql.named.named import (
 from kaflow_engine.sql.named.relations import (
     check_relations,
     counted_from,
+    names_read,
     parse_relations,
     topics_behind,
 )
@@ -67,6 +68,21 @@ def pipeline_topics(spec: PipelineSpec) -> tuple[str, ...]:
     """
     found = (topics_behind(each.tree, {**each.relations, **each.readings}) for each in _read(spec))
     return tuple(dict.fromkeys(topic for topics in found for topic in topics))
+
+
+def names_by_reader(spec: PipelineSpec) -> tuple[Mapping[str, tuple[str, ...]], ...]:
+    """Return the names that each relation reads, by its own in lower case; then those that the
+    queries of each output read, by what that is called.
+
+    Raises:
+        ModelError: As `pipeline_topics`.
+    """
+    every = _read(spec)
+    trees: dict[str, exp.Query] = {}
+    for each in every:
+        trees |= {**each.relations, **each.readings}
+    relations = {name: names_read(tree) for name, tree in trees.items()}
+    return relations, {each.write.target: names_read(each.tree) for each in every}
 
 
 def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:

@@ -64,3 +64,42 @@ def test_columns_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 0, result.output
     assert "id VARCHAR, n BIGINT" in result.stdout
     assert "not known yet" not in result.stdout
+
+
+GRAPHED = """
+name: risky
+relations:
+  seen: {type: dynamic_table, from: orders, key: customer}
+  Scored:
+    type: script
+    from: orders
+    script: function process(row) { return row }
+  users: {topic: people, table: true}
+query: |
+  SELECT s.customer, u.name FROM Scored s LEFT JOIN users u ON s.customer = u._key
+  WHERE dynamic_table_check('seen', s.customer)
+output: {topic: risky}
+"""
+
+
+def test_what_reads_what() -> None:
+    Path("graphed.yaml").write_text(GRAPHED)
+    result = run("graphed.yaml", "--graph")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == [
+        "flowchart LR",
+        '  n0["Scored"]',
+        '  n1["users"]',
+        '  n2["seen"]',
+        '  n3(["risky"])',
+        '  n4[("orders")]',
+        '  n5[("people")]',
+        "  n0 --> n3",
+        "  n1 --> n3",
+        "  n2 --> n3",
+        "  n4 --> n0",
+        "  n5 --> n1",
+        "  n4 --> n2",
+    ]
+    both = run(".", "one", "two", "--graph")
+    assert both.stdout.count("flowchart LR") == 2
