@@ -12,6 +12,10 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "windows drive a join whichever is named first",
+    "a union of records and of windows that have looked up is grouped",
+    "windows look up by USING, and all columns are selected",
+    "sessions that look up have their start in their key",
     "windows ask a dynamic table when they close",
     "windows look up a table when they close, and those that find nothing stay",
     "windows that look up have their own key where an output names none",

@@ -71,6 +71,15 @@ def windows_change(select: exp.Select) -> bool:
     return bool(select.meta.get(_META))
 
 
+def leaves_once(select: exp.Select) -> bool:
+    """Tell whether a SELECT groups by a call of a window function, and its rows leave when that is
+    closed."""
+    if windows_change(select) or select.args.get("group") is None:
+        return False
+    parts = (select.args["group"], *select.expressions)
+    return any(function_named(node) for part in parts for node in part.find_all(exp.Anonymous))
+
+
 def function_named(node: exp.Expr) -> str | None:
     """Return `tumble`, `hop` or `session` where a node calls it."""
     name = node.name.lower() if isinstance(node, exp.Anonymous) else None

@@ -9,6 +9,7 @@ from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.key_formats import TEXT
 from kaflow_engine.sql.groups.changes import changes_of
 from kaflow_engine.sql.groups.grouping import is_grouped
+from kaflow_engine.sql.groups.windows import leaves_once
 from kaflow_engine.sql.streamable import is_unnest, line_of, row_number_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.kinds import ORDER, Kind, beside
@@ -101,7 +102,7 @@ class Names:
 
     def kind(self, node: exp.Expr, known: Named) -> Kind:
         """Return the kind of what stands after FROM or JOIN: a table where all topics behind it
-        are, or where it is grouped."""
+        are, or where it is grouped, save for windows whose rows leave once."""
         query: exp.Expr = node.this if isinstance(node, exp.Subquery) else node
         if isinstance(node, exp.Table):
             topic = topic_of(node)
@@ -119,6 +120,8 @@ class Names:
         if not isinstance(query, exp.Select) or clause is None:
             return "events"
         if changes_of(query) is not None or transform_of(query) is not None:
+            return "events"
+        if leaves_once(query):
             return "events"
         if is_grouped(query) or row_number_of(query) is not None:
             return "table"
