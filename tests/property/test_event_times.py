@@ -32,7 +32,7 @@ from tests.reference.records import Batch, Record
 from tests.reference.unions import NotExpressible
 
 FAST = 20
-MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "60"))
+MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "20"))
 START = 1_767_225_600_000
 SCHEMA = {"id": "VARCHAR", "k": "VARCHAR", "v": "INTEGER", "a": "BIGINT", "b": "BIGINT"}
 EVENTS = {"t": None, "by_a": "a", "by_b": "b", "again": "b"}

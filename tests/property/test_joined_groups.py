@@ -34,7 +34,7 @@ from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
 FAST = 4
-MANY = int(os.environ.get("KAFLOW_JOINED_CASES", "24"))
+MANY = int(os.environ.get("KAFLOW_JOINED_CASES", "12"))
 START = 1_767_225_600_000
 COLUMNS = {
     "e": {"k": "VARCHAR", "g": "INTEGER", "n": "INTEGER"},

@@ -24,7 +24,7 @@ from tests.property.executor import How, _table, crashes
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
-FAST, MANY = 10, 100
+FAST, MANY = 10, 60
 COLUMNS = {"k": "VARCHAR", "v": "INTEGER"}
 SIDES = ("lefts", "rights")
 SECOND = 1_000
