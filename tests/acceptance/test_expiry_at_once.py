@@ -26,8 +26,7 @@ PARTITIONS = 2
 KEYS = os.environ.get("KAFLOW_EXPIRING_KEYS")
 FEW = 2 * PARTITIONS
 HOUR = 3_600_000
-WORKER_MIB = 1_000.0 if KEYS else 600.0
-"""Of the largest worker; a task whose batch has half a million groups holds them all at once."""
+WORKER_MIB = 600.0
 PATIENCE_S = 120 + int(KEYS or 0) // 2_000
 
 

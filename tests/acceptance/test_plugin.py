@@ -161,7 +161,7 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
         file.execute("CREATE TABLE rows (row TEXT)")
         file.executemany("INSERT INTO rows VALUES (?)", [('{"n": 1}',), ('{"n": 2}',)])
     tmp_path.joinpath("p.yaml").write_text(yaml.safe_dump(pipeline, sort_keys=False))
-    told = ""
+    output = ""
     for _ in range(2):
         code, said = run(
             package,
@@ -169,7 +169,7 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
             cwd=tmp_path,
         )
         assert code == 0, said
-        told += said
+        output += said
     with sqlite3.connect(tmp_path / "rows.db") as file:
         rows = [json.loads(row) for (row,) in file.execute("SELECT row FROM rows")]
         batches = file.execute("SELECT max(batch) FROM kaflow_ledger").fetchone()
@@ -186,7 +186,7 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
     for each in seen:
         rows[each["output"]] += each["rows"]
     assert rows == {f"{unique}.paid": 2, "frozen.lines:counted": 2}
-    assert "side output 'acme.tally_audit' of 'frozen.lines:counted' failed on" in told
+    assert "side output 'acme.tally_audit' of 'frozen.lines:counted' failed on" in output
     assert values(tmp_path / "letters.txt", "letter") == [*"abc-from-config"]
     assert values(tmp_path / "counted.txt", "n") == [1, 2]
     assert values(tmp_path / "lines.txt", "line") == ["one", "two"]

@@ -158,8 +158,8 @@ def test_cases_run_what_is_rewritten_and_name_none() -> None:
     configured("acme.named", topic="orders")
     Path("p.yaml").write_text(PIPELINE.replace("topic: o", "topic: <topic>"))
     Path("cases.yaml").write_text(CASE)
-    told = CliRunner().invoke(
+    result = CliRunner().invoke(
         kaflow, ["test", "cases.yaml", "--config", "kaflow.yaml"], prog_name="kaflow"
     )
-    assert "ok      a pipeline of this folder" in told.output
-    assert "a case cannot name preprocessors" in told.output
+    assert "ok      a pipeline of this folder" in result.output
+    assert "a case cannot name preprocessors" in result.output

@@ -64,8 +64,8 @@ def _gathered_by(flow: Flow, chain: Chain) -> list[str]:
 
 def _looking_up(flow: Flow, chain: Chain) -> list[str]:
     """Return the ids of what makes rows of a chain that look up what is joined to them."""
-    joins = (each for each in flow.operators if isinstance(each, KeyedJoin) and each.chain)
-    before = (operator_of(flow, join.rows.input) for join in joins)
+    joins = (each for each in flow.operators if isinstance(each, KeyedJoin))
+    before = (operator_of(flow, join.rows.input) for join in joins if join.chain is not None)
     return [
         each.id
         for each in before

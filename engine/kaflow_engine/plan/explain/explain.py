@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from kaflow_engine.duck.functions import catalogue
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.chains.chain import chains
+from kaflow_engine.flow.chains.chain import chains, driving_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     columns_of,
@@ -243,21 +243,22 @@ def _branch(
             spec,
             write,
             shape,
-            _aggregates(*planned, each) if planned else None,
+            _aggregates(*planned, each, place) if planned else None,
             is_looked_up=each.branch < 0,
         ),
     )
 
 
-def _aggregates(plan: Flow, sink: Sink, branch: BranchShape) -> Sequence[Gathers]:
+def _aggregates(plan: Flow, sink: Sink, branch: BranchShape, chain: int) -> Sequence[Gathers]:
     """Return the operators of each GROUP BY of a query."""
     if branch.branch >= 0:
         return gathered_before(plan, projects_of(plan, sink)[branch.branch])
     if not branch.shape.groups:
         return ()
     alias = branch.shape.groups[-1].alias
-    gathering = (each for each in plan.operators if isinstance(each, Gathers))
-    return next(gathered_to(plan, each) for each in gathering if each.alias == alias)
+    mine = [each for each in plan.operators if isinstance(each, Gathers) and each.alias == alias]
+    own = (each for each in mine if driving_of(plan, each).chain == chain)
+    return gathered_to(plan, next(own, mine[0]))  # those of a union have a chain of their own
 
 
 def _key_name(write: Write, shape: QueryShape | None) -> str | None:
