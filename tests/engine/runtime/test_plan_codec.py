@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from kaflow_engine.flow.graph import with_avro_ids
 from kaflow_engine.flow.numbers import renumbered
 from kaflow_engine.runtime.planning.plan_codec import (
@@ -9,6 +11,8 @@ from kaflow_engine.runtime.planning.plan_codec import (
     plan_of,
     plan_text,
 )
+from tests.engine.plan.evolution import CHANGES
+from tests.engine.plan.evolution import plan_of as plan_after
 from tests.engine.plan.test_numbering import plan_with
 from tests.engine.runtime.plans_here import filter_plan, lookup_plan
 from tests.engine.transforms.handler_here import pipeline_plan
@@ -17,6 +21,13 @@ from tests.engine.transforms.handler_here import pipeline_plan
 def test_a_plan_comes_back_from_its_text():
     plan = lookup_plan("p", "events", "profiles", "out", smart=True)
     assert plan_of(plan_text(plan)) == plan
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=[change.title for change in CHANGES])
+def test_every_plan_comes_back_from_its_text(change):
+    for after in (False, True):
+        plan = plan_after(change, after=after)
+        assert plan_of(plan_text(plan)) == plan
 
 
 def test_only_equal_plans_have_one_fingerprint():

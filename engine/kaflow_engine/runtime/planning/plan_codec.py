@@ -11,7 +11,7 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import aggregates, joins, with_avro_ids
-from kaflow_engine.flow.operators import Aggregate, Operator
+from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Operator
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import TableJoin
 from kaflow_engine.flow.timed import Runs
@@ -41,7 +41,8 @@ def plan_text(plan: Flow) -> str:
     travelling = all(each.exchange and each.shard is None for each in aggregates(plan))
     joined = [each for each in plan.operators if isinstance(each, TableJoin)]
     grouped = any(e.chain is not None or e.left.filter or e.right.filter for e in joined)
-    united = any(isinstance(e, Aggregate | Runs) and e.chain is not None for e in plan.operators)
+    may_have = [e for e in plan.operators if isinstance(e, Aggregate | Runs | KeyedJoin)]
+    apart = any(each.chain is not None for each in may_have)
     several_clocks = any(topic.clocks for topic in plan.sources)
     timed = {
         place: {
@@ -58,16 +59,14 @@ def plan_text(plan: Flow) -> str:
         **({"rows": of_edges} if of_edges else {}),
         **(_TRAVELLING if travelling else {}),
         **({} if grouped else _OF_TOPICS),
-        **({} if grouped or united else _OF_ITS_ROWS),
+        **({} if grouped or apart else _OF_ITS_ROWS),
         **({} if several_clocks else _OF_ONE_CLOCK),
         **({} if several_rows else _ONE_ROW),
     }
-    gathering = {  # as before unions could be grouped
-        place: {"chain": True}
-        for place, each in enumerate(plan.operators)
-        if isinstance(each, Aggregate | Runs) and each.chain is None
+    of_their_rows = {  # as before they could have chains of their own
+        plan.operators.index(each): _OF_ITS_ROWS for each in may_have if each.chain is None
     }
-    by_operator = {**({"__all__": of_operators} if of_operators else {}), **gathering}
+    by_operator = {**({"__all__": of_operators} if of_operators else {}), **of_their_rows}
     left_out: dict[str, Any] = {
         "sources": timed,
         **({} if numbered else {"retired": True}),
