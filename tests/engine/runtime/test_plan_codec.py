@@ -11,7 +11,7 @@ from kaflow_engine.runtime.planning.plan_codec import (
     plan_of,
     plan_text,
 )
-from tests.engine.plan.evolution import CHANGES
+from tests.engine.plan.evolution import CHANGES, Change
 from tests.engine.plan.evolution import plan_of as plan_after
 from tests.engine.plan.test_numbering import plan_with
 from tests.engine.runtime.plans_here import filter_plan, lookup_plan
@@ -24,7 +24,7 @@ def test_a_plan_comes_back_from_its_text():
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=[change.title for change in CHANGES])
-def test_every_plan_comes_back_from_its_text(change):
+def test_every_plan_comes_back_from_its_text(change: Change) -> None:
     for after in (False, True):
         plan = plan_after(change, after=after)
         assert plan_of(plan_text(plan)) == plan
