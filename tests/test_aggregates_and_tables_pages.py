@@ -12,6 +12,8 @@ from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines
 from tests.page import blocks
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = blocks("yaml", "aggregates.md")
 
 

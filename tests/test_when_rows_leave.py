@@ -28,6 +28,8 @@ from kaflow_engine.testing.local.executor import LocalPipeline
 from tests.page import DOCS, blocks, commands
 from tests.test_readme import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = "when-rows-leave.md"
 CASES = "tests/engine/testing/cases/when_rows_leave.yaml"
 MEASURED = "delay, median"

@@ -17,6 +17,8 @@ from kaflow_dagster.build import build_kaflow_defs
 from kaflow_dagster.runs.names import dagster_name
 from kaflow_engine.errors import ModelError
 
+pytestmark = pytest.mark.slow
+
 ORDERS = """
 name: enriched
 description: |

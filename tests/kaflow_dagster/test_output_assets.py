@@ -16,6 +16,8 @@ from kaflow_engine.api.checks import Checked, CheckResult
 from kaflow_engine.api.project import checks_of
 from kaflow_engine.api.status import Progress
 
+pytestmark = pytest.mark.slow
+
 FILE = """
 name: enriched
 relations:

@@ -29,6 +29,8 @@ from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.telemetry.progress import Progress
 from tests.engine.runtime.stream_here import write_stream
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 DAY = 86_400_000
 START = 1_767_225_600_000

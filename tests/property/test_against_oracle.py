@@ -18,6 +18,8 @@ from tests.property.scenario import Scenario
 from tests.property.shrink import shrink
 from tests.property.strategies import random_scenario
 
+pytestmark = pytest.mark.slow
+
 FAST = 20
 MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "340"))
 FIRST = int(os.environ.get("KAFLOW_PROPERTY_FIRST", str(FAST)))

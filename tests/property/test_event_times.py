@@ -31,6 +31,8 @@ from tests.reference.case import run_case
 from tests.reference.records import Batch, Record
 from tests.reference.unions import NotExpressible
 
+pytestmark = pytest.mark.slow
+
 FAST = 20
 MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "20"))
 START = 1_767_225_600_000

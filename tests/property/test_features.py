@@ -4,9 +4,13 @@
 
 from collections import Counter
 
+import pytest
+
 from tests.property.executor import How
 from tests.property.features import EXPECTED, features
 from tests.property.strategies import random_scenario
+
+pytestmark = pytest.mark.slow
 
 SCENARIOS = 1000
 LEAST = 3

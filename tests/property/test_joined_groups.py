@@ -33,6 +33,8 @@ from tests.property.executor import How, _table, crashes
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
+pytestmark = pytest.mark.slow
+
 FAST = 4
 MANY = int(os.environ.get("KAFLOW_JOINED_CASES", "12"))
 START = 1_767_225_600_000

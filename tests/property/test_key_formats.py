@@ -22,6 +22,8 @@ from kaflow_engine.testing.cases.records import (
     written_letters,
 )
 
+pytestmark = pytest.mark.slow
+
 START = 1_767_225_600_000
 SECOND = 1_000
 COLUMNS = {

@@ -20,6 +20,8 @@ from tests.property.test_against_oracle import blocks
 from tests.property.test_twin import COLUMNS, drawn_records
 from tests.reference.records import Record
 
+pytestmark = pytest.mark.slow
+
 FAST, MANY = 20, 160
 SCHEMA = {**COLUMNS, "n": "BIGINT"}
 CALLS = (

@@ -24,6 +24,8 @@ from tests.property.executor import How, _table, crashes
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
+pytestmark = pytest.mark.slow
+
 FAST, MANY = 10, 60
 COLUMNS = {"k": "VARCHAR", "v": "INTEGER"}
 SIDES = ("lefts", "rights")

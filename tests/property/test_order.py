@@ -23,6 +23,8 @@ from tests.property.render import to_mapping
 from tests.property.scenario import Interpreted, Scenario
 from tests.property.strategies import random_scenario
 
+pytestmark = pytest.mark.slow
+
 FEW, MANY = range(0, 10), range(10, 50)
 Slots = dict[int, list[tuple[object, ...]]]
 

@@ -17,6 +17,8 @@ from tests.property.one_topic import OneTopic
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
+pytestmark = pytest.mark.slow
+
 FAST, MANY = 5, 45
 SCHEMA = {"id": "VARCHAR", "k": "VARCHAR", "v": "INTEGER"}
 WAYS: dict[str, dict[str, Any]] = {

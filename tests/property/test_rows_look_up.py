@@ -21,6 +21,8 @@ from tests.property.strategies import T0
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
+pytestmark = pytest.mark.slow
+
 FAST, MANY = 10, 90
 LATENESS = 20_000
 COLUMNS = {"k": "VARCHAR", "g": "INTEGER", "v": "INTEGER"}

@@ -22,6 +22,8 @@ from tests.property.test_against_oracle import blocks
 from tests.reference.records import Batch, Record
 from tests.reference.runs import Runs
 
+pytestmark = pytest.mark.slow
+
 FAST, MANY = 10, 170
 T0 = 1_767_225_600_000
 COLUMNS = {"p": "INTEGER", "k": "VARCHAR", "v": "INTEGER", "s": "VARCHAR"}

@@ -14,7 +14,7 @@ from tests.reference.interpreter import CLASSES
 
 SEEDS = [range(at, at + 50) for at in range(0, 200, 50)]
 
-pytestmark = pytest.mark.parametrize("seeds", SEEDS, ids=str)
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("seeds", SEEDS, ids=str)]
 
 
 def test_every_driving_record_is_in_one_class(seeds: range) -> None:

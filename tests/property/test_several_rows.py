@@ -12,6 +12,8 @@ from tests.property.several_rows import finds_several
 from tests.property.strategies import random_scenario
 from tests.property.test_against_oracle import FIRST, MANY, blocks, check
 
+pytestmark = pytest.mark.slow
+
 _APART = 100_000
 """Seeds of other tests are less than this."""
 _FAST = 100

@@ -30,6 +30,8 @@ from tests.property.test_against_oracle import blocks
 from tests.reference.dimensions import dimensions_as_tables
 from tests.reference.records import Record
 
+pytestmark = pytest.mark.slow
+
 FAST = 20
 MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "340"))
 UNIONS = int(os.environ.get("KAFLOW_TABLE_UNIONS", "140"))

@@ -24,6 +24,8 @@ from tests.property.strategies import T0
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
+pytestmark = pytest.mark.slow
+
 FAST = 20
 MANY = int(os.environ.get("KAFLOW_TWIN_CASES", "340"))
 FIRST = int(os.environ.get("KAFLOW_TWIN_FIRST", str(FAST)))

@@ -17,6 +17,8 @@ from tests.property.one_topic import OneTopic
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
+pytestmark = pytest.mark.slow
+
 FAST, MANY = 20, 280
 SCHEMA = {"id": "INTEGER", "k": "VARCHAR", "v": "INTEGER", "op": "VARCHAR"}
 MEANS = {None: "i", "c": "i", "r": "i", "i": "i", "u": "u", "d": "d"}

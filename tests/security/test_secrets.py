@@ -25,6 +25,8 @@ from kaflow_engine.telemetry.metrics import Metrics
 from kaflow_engine.telemetry.server import Pages
 from tests.engine.telemetry.examples import FULL
 
+pytestmark = pytest.mark.slow
+
 SECRETS = {
     "sasl": "Sasl-9f31-pass word",
     "registry": "Registry-77aa",

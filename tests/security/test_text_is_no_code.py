@@ -4,6 +4,10 @@
 import ast
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "jsonpickle", "code", "runpy"}
 CALLS = {"eval", "exec", "compile", "__import__", "system", "popen", "unsafe_load", "full_load"}

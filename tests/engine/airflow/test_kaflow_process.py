@@ -12,6 +12,8 @@ import pytest
 from kaflow_engine.airflow import kaflow_process
 from kaflow_engine.airflow.kaflow_process import Command
 
+pytestmark = pytest.mark.slow
+
 ROW = '{"output": "o", "op": "+", "row": {"id": 1}}'
 SUMMARY = '{\n  "pipelines": [\n    {\n      "name": "o"\n    }\n  ]\n}'
 

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 STATS = """
 INSERT INTO `stats.{n}`
 SELECT STREAM itemId, COUNT(*) AS dailyPurchases, AVG(price / quantity) AS average_per_unit

@@ -24,6 +24,8 @@ from kaflow_engine.state.storage.bucket import Bucket
 from kaflow_engine.state.storage.store import LocalStore
 from tests.acceptance.bucket_here import KEYS, NAME, Store
 
+pytestmark = pytest.mark.slow
+
 PARAMS = FilesParams(path=f"s3://{NAME}/in", format="json", header=False, settle=0)
 
 

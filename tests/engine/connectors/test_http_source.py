@@ -14,6 +14,8 @@ from kaflow_engine.flow.sources import CursorParams, HttpParams, ValueParams
 from tests.engine.connectors.polled_server import Answer, Asked, answering
 from tests.engine.connectors.receivers_here import journal, plan, source, until, values
 
+pytestmark = pytest.mark.slow
+
 SECRET = "never to be printed"
 SECRETS = {"api": SECRET}
 PARAMS = HttpParams(

@@ -28,6 +28,8 @@ from kaflow_engine.model.outputs.connection_specs import IcebergConnection
 from tests.engine.connectors.iceberg_here import NAME, Table, catalog_in, catalog_of
 from tests.engine.connectors.typed_output_here import OWNER
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def catalog(tmp_path):

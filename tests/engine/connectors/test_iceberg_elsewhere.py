@@ -17,6 +17,8 @@ from tests.engine.connectors.iceberg_here import Table
 from tests.engine.connectors.typed_output_here import OWNER
 from tests.iceberg_rest_shim import TOKEN, rest_catalog
 
+pytestmark = pytest.mark.slow
+
 
 def in_a_bucket(endpoint, folder):
     return IcebergConnection(

@@ -13,6 +13,8 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.row_text import to_text
 from tests.engine.connectors.iceberg_here import Table, catalog_in
 
+pytestmark = pytest.mark.slow
+
 VALUES = [
     ("BOOLEAN", "true", "boolean", True),
     ("TINYINT", "-128", "int", -128),

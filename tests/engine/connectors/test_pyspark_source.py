@@ -22,6 +22,8 @@ from kaflow_engine.formats.json.reference import read_object
 from kaflow_engine.model.columns import Column
 from tests.engine.connectors.pyspark_here import HERE, NOW, NUMBERS, params, rows, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("most", [1, 2, 9])
 @pytest.mark.parametrize("name", ["numbers", "simple_numbers"])

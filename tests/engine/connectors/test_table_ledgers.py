@@ -10,6 +10,8 @@ from kaflow_engine.errors import StateError, TakenOver
 from tests.engine.connectors import clickhouse_here, postgres_here
 from tests.engine.connectors.typed_output_here import OWNER
 
+pytestmark = pytest.mark.slow
+
 TABLES = {"postgres": postgres_here.Table, "clickhouse": clickhouse_here.Table}
 NEWER = replace(OWNER, epoch=2)
 

@@ -24,6 +24,8 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.sources import WebhookParams
 from kaflow_engine.testing.services.child import free_ports
 
+pytestmark = pytest.mark.slow
+
 SECRET = "never to be printed"
 SIGNED = "X-Hub-Signature-256"
 

@@ -18,6 +18,8 @@ from kaflow_engine.connectors.journal.receivers import receiving
 from kaflow_engine.flow.sources import WebsocketParams
 from tests.engine.connectors.receivers_here import journal, plan, source, until, values
 
+pytestmark = pytest.mark.slow
+
 
 def params(port: int, ping: int) -> WebsocketParams:
     return WebsocketParams(

@@ -23,6 +23,8 @@ from kaflow_engine.flow.sources import ValueParams, WebsocketParams
 from kaflow_engine.testing.services.child import free_ports
 from tests.engine.connectors.receivers_here import journal, plan, source, until, values
 
+pytestmark = pytest.mark.slow
+
 SECRET = "never to be printed"
 SECRETS = {"feed": SECRET}
 

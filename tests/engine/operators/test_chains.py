@@ -22,6 +22,8 @@ from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.sql.pipeline import pipeline_topics
 from kaflow_engine.testing.local.executor import LocalPipeline
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_767_225_600_000
 COLUMNS = (Column("id", "VARCHAR"), Column("text", "VARCHAR"))
 NUMBERS = "SELECT id, CAST(text AS INTEGER) AS v FROM orders"

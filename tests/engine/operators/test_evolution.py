@@ -20,6 +20,8 @@ from kaflow_engine.testing.local.executor import LocalPipeline, never
 from kaflow_engine.testing.local.world import Crashed
 from tests.engine.plan.evolution import Change, load_fixture, plan_of
 
+pytestmark = pytest.mark.slow
+
 START = 1_767_225_600_000
 Batch = list[dict[str, dict[str, object]]]
 """Records, each with the name of its topic."""

@@ -13,6 +13,8 @@ from kaflow_engine.state.copies.memory import MemoryState
 from kaflow_engine.state.keys import DUE, entry_key
 from kaflow_engine.state.log.changes import last_per_key
 
+pytestmark = pytest.mark.slow
+
 PARTITIONS = 4
 
 

@@ -12,6 +12,8 @@ from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.plan.planner.grouping.accumulators import accumulate
 from kaflow_engine.sql.shape import CallShape, Expr
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = ["NULL", "0", "1", "-7", "3", "100", "42"]
 VALUES = {
     "INTEGER": NUMBERS,

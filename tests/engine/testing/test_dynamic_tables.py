@@ -23,6 +23,8 @@ from kaflow_engine.testing.cases.report import report_lines
 from kaflow_engine.testing.local.executor import LocalPipeline
 from kaflow_engine.testing.local.world import Crashed
 
+pytestmark = pytest.mark.slow
+
 QUERY = """
 SELECT n, dynamic_table_check('seen', a) AS seen, dynamic_table_check('held', b) AS held,
        dynamic_table_check('held', a) AS of_a

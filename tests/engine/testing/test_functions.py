@@ -22,6 +22,8 @@ from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines
 from tests.page import blocks
 
+pytestmark = pytest.mark.slow
+
 IMPORT = "from kaflow_engine.api.functions import function"
 NAMES = ("same", "said")
 FAILING = """

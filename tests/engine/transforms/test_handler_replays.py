@@ -15,6 +15,8 @@ from kaflow_engine.testing.local.world import Crashed
 from tests.engine.transforms.handler_here import pipeline_plan
 from tests.receiver import Answer, Receiver, Request, running_receiver
 
+pytestmark = pytest.mark.slow
+
 START = 1_767_225_600_000
 IDS = range(40)
 PLACES = (

@@ -19,6 +19,8 @@ from kaflow_engine.runtime.planning.columns import resolve_columns
 from kaflow_engine.testing.local.world import Crashed
 from tests.engine.transforms.files_here import NUMBERED, QUERY, File
 
+pytestmark = pytest.mark.slow
+
 TABLES = {"sqlite": SQLiteTable, "duckdb": DuckDBTable}
 
 

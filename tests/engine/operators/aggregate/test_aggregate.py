@@ -11,6 +11,8 @@ import pytest
 from kaflow_engine.flow.windows import SessionWindow
 from tests.engine.operators.aggregate.flows import COUNTS, TUMBLE, Running, aggregate_of
 
+pytestmark = pytest.mark.slow
+
 RECORDS = [(1, "a", 5), (2, "b", 1), (3, "a", 7), (4, None, 2), (5, "a", None)]
 
 

@@ -24,6 +24,8 @@ from kaflow_engine.state.keys import split_entry
 from kaflow_engine.testing.local.executor import LocalPipeline
 from tests.engine.operators.written import Written
 
+pytestmark = pytest.mark.slow
+
 START = 1_767_225_600_000
 COLUMNS = {
     "e": {"k": "VARCHAR", "j": "INTEGER", "x": "DOUBLE", "n": "INTEGER"},

@@ -17,6 +17,8 @@ from kaflow_engine.flow.operators import Aggregate, Project
 from kaflow_engine.model.columns import Column
 from tests.engine.operators.aggregate.flows import Running, aggregate_of, flow
 
+pytestmark = pytest.mark.slow
+
 LAST = {"v": "last(v)", "w": "last(w)"}
 VALUES = {
     "INTEGER": ["0", "1", "-7", "3", "100"],

@@ -7,6 +7,8 @@ import pytest
 from kaflow_engine.flow.windows import CalendarWindow, FixedWindow, SessionWindow
 from tests.engine.operators.aggregate.flows import COUNTS, TUMBLE, aggregate_of
 
+pytestmark = pytest.mark.slow
+
 
 def test_tumbling_windows_leave_when_they_are_closed(running):
     run = running(aggregate_of(1, True, {"n": "count(*)"}, TUMBLE))

@@ -22,6 +22,8 @@ from tests.engine.operators.table.flows import (
     table_join,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def orders_people_places(each=True, retain=None):
     """Orders with the person of each, and the place of that: o.k = p._key, p.k = c._key."""

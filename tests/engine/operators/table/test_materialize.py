@@ -6,6 +6,8 @@ import pytest
 
 from tests.engine.operators.table.flows import record, table
 
+pytestmark = pytest.mark.slow
+
 
 def a(row, **more):
     return record("a", row, **more)

@@ -9,6 +9,8 @@ import pytest
 
 from tests.engine.operators.table.joining import CASES, Joined
 
+pytestmark = pytest.mark.slow
+
 FOUR = {
     "meets": [
         ("l", "1", ("7", 1)),
