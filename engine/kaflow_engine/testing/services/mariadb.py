@@ -5,11 +5,10 @@ import shutil
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
 from urllib.parse import quote
 
 from kaflow_engine.errors import RunError
-from kaflow_engine.testing.services.child import Child, free_ports, listening
+from kaflow_engine.testing.services.kept_server import KeptServer
 
 START_SECONDS = 60.0
 USER = "kaflow"
@@ -23,26 +22,8 @@ _FAST = (
 )
 
 
-class MariaDBServer:
-    """A server on 127.0.0.1 with a database `kaflow`; ends with this process at the latest.
-
-    Its data stay while it is stopped, and go when it is closed.
-    """
-
-    def __init__(self) -> None:
-        self.port = free_ports(1)[0]
-        self._child: Child | None = None
-        self._scratch: TemporaryDirectory[str] | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-        if self._scratch is not None:
-            self._scratch.cleanup()
-            self._scratch = None
+class MariaDBServer(KeptServer):
+    """A server with a database `kaflow`."""
 
     @property
     def url(self) -> str:
@@ -50,30 +31,17 @@ class MariaDBServer:
         return f"mysql://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:{self.port}/kaflow"
 
     def start(self) -> None:
-        """Start the server, with the data that it had, and return when it takes connections.
-
-        Raises:
-            RunError: There is no server program here, or it did not come up.
-        """
+        """Start the server."""
         program = server_program()
         if program is None:
             raise RunError("there is no MariaDB server here", hint="install mariadb-server-core")
-        if self._scratch is None:
-            self._scratch = _new_data(program)
-        folder = Path(self._scratch.name)
+        folder = self._folder(lambda: _new_data(program))
         command = [
             *_command(program, folder),
             *(f"--port={self.port}", "--bind-address=127.0.0.1", "--skip-name-resolve"),
             *(f"--socket={folder / 'socket'}", f"--init-file={folder / 'users.sql'}"),
         ]
-        self._child = Child(command, folder / "server.log")
-        self._child.wait_until(lambda: listening(self.port), "MariaDB", START_SECONDS)
-
-    def stop(self) -> None:
-        """Stop the server; connections end."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
+        self._run(command, folder, "MariaDB", START_SECONDS)
 
 
 def server_program() -> str | None:

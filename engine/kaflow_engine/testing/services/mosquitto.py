@@ -5,64 +5,36 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
 
 from kaflow_engine.errors import RunError
-from kaflow_engine.testing.services.child import Child, free_ports, listening
+from kaflow_engine.testing.services.kept_server import KeptServer
 
 START_SECONDS = 30.0
 USER = "kaflow"
 PASSWORD = "pass-word:of/tests"
 
 
-class Mosquitto:
-    """A broker on 127.0.0.1 with one user; ends with this process at the latest.
-
-    What it keeps for clients stays while it is stopped, and goes when it is closed.
+class Mosquitto(KeptServer):
+    """A broker with one user; its data are what it keeps for clients.
 
     Args:
         settings: More lines of its configuration, such as those of TLS.
     """
 
     def __init__(self, settings: Sequence[str] = ()) -> None:
-        self.port = free_ports(1)[0]
+        super().__init__()
         self._settings = settings
-        self._child: Child | None = None
-        self._scratch: TemporaryDirectory[str] | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-        if self._scratch is not None:
-            self._scratch.cleanup()
-            self._scratch = None
 
     def start(self) -> None:
-        """Start the broker, with what it kept, and return when it takes connections.
-
-        Raises:
-            RunError: There is no broker here, or it did not come up.
-        """
+        """Start the broker."""
         program = shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin") or shutil.which(
             "mosquitto"
         )
         if program is None:
             raise RunError("there is no Mosquitto here", hint="install mosquitto")
-        if self._scratch is None:
-            self._scratch = self._configured()
-        folder = Path(self._scratch.name)
+        folder = self._folder(self._configured)
         command = [program, "-c", str(folder / "mosquitto.conf")]
-        self._child = Child(command, folder / "server.log")
-        self._child.wait_until(lambda: listening(self.port), "Mosquitto", START_SECONDS)
-
-    def stop(self) -> None:
-        """Stop the broker; it writes down what it keeps."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
+        self._run(command, folder, "Mosquitto", START_SECONDS)
 
     def _configured(self) -> "TemporaryDirectory[str]":
         scratch: TemporaryDirectory[str] = TemporaryDirectory(prefix="kaflow-mosquitto-")

@@ -7,11 +7,10 @@ import signal
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
 from urllib.parse import quote
 
 from kaflow_engine.errors import RunError
-from kaflow_engine.testing.services.child import Child, free_ports, listening
+from kaflow_engine.testing.services.kept_server import KeptServer
 
 START_SECONDS = 60.0
 USER = "kaflow"
@@ -19,26 +18,8 @@ PASSWORD = "pass-word:of/tests"  # one that a URL must quote
 _FOLDERS = "/usr/lib/postgresql/*/bin"
 
 
-class PostgresServer:
-    """A server on 127.0.0.1 with a database `kaflow`; ends with this process at the latest.
-
-    Its data stay while it is stopped, and go when it is closed.
-    """
-
-    def __init__(self) -> None:
-        self._port = free_ports(1)[0]
-        self._child: Child | None = None
-        self._scratch: TemporaryDirectory[str] | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-        if self._scratch is not None:
-            self._scratch.cleanup()
-            self._scratch = None
+class PostgresServer(KeptServer):
+    """A server with a database `kaflow`."""
 
     @property
     def url(self) -> str:
@@ -53,56 +34,41 @@ class PostgresServer:
         """Return the address of a database."""
         return self._url(USER, PASSWORD, database)
 
-    @property
-    def running(self) -> bool:
-        """Whether the server has been started and has not ended."""
-        return self._child is not None and self._child.running
-
     def last_words(self) -> str:
         """Return the end of its log, as hints show it."""
         return self._child.last_words() if self._child is not None else ""
 
     def start(self) -> None:
-        """Start the server, with the data that it had, and return when it takes connections.
-
-        Raises:
-            RunError: There is no server program here, or it did not come up.
-        """
+        """Start the server, unless it runs."""
         if self.running:
             return
         programs = server_programs()
         if programs is None:
             raise RunError("there is no PostgreSQL server here", hint="install postgresql")
-        if self._scratch is None:
-            self._scratch = _new_data(programs)
-        folder = Path(self._scratch.name)
-        options = ["-p", str(self._port), "-h", "127.0.0.1", "-k", str(folder), "-F"]
+        folder = self._folder(lambda: _new_data(programs))
+        options = ["-p", str(self.port), "-h", "127.0.0.1", "-k", str(folder), "-F"]
         command = [*_as_user(), str(programs / "postgres"), "-D", str(folder / "data"), *options]
-        self._child = Child(command, folder / "server.log")
-        self._child.wait_until(self._answers, "PostgreSQL", START_SECONDS)
+        self._run(command, folder, "PostgreSQL", START_SECONDS)
 
     def stop(self) -> None:
         """Stop the server; connections end."""
-        if self._child is not None:
-            if self._child.running:
-                os.kill(self._child.pid, signal.SIGINT)  # without waiting for its clients
-            self._child.stop()
-            self._child = None
+        if self._child is not None and self._child.running:
+            os.kill(self._child.pid, signal.SIGINT)  # without waiting for its clients
+        super().stop()
 
     def kill(self) -> None:
         """End the server at once, as a crash would."""
         if self._child is not None:
             os.kill(self._child.pid, signal.SIGQUIT)  # its own processes end with it
-            self._child.stop()
-            self._child = None
+        super().stop()
 
     def _url(self, user: str, password: str, database: str) -> str:
-        return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{self._port}/{database}"
+        return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
 
     def _answers(self) -> bool:
         import psycopg  # an optional dependency
 
-        if not listening(self._port):
+        if not super()._answers():
             return False
         try:
             psycopg.connect(self.url, connect_timeout=2).close()
