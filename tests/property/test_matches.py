@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 FAST, MANY = 10, 60
 COLUMNS = {"k": "VARCHAR", "v": "INTEGER"}
-SIDES = ("lefts", "rights")
+SIDES = ("lefts", "rights", "others")
 SECOND = 1_000
 START = 1_767_225_600_000
 DISORDER = 10
@@ -49,7 +49,9 @@ def draw_records(dice: Dice) -> list[Record]:
     return found
 
 
-def expected(sql: str, time: str, records: list[Record]) -> list[tuple[int, dict[str, Any]]]:
+def expected(
+    sql: str, time: str, records: list[Record], names: list[str]
+) -> list[tuple[int, dict[str, Any]]]:
     """Ask DuckDB over all records at once."""
     with duckdb.connect() as connection:
         for topic in SIDES:
@@ -59,7 +61,6 @@ def expected(sql: str, time: str, records: list[Record]) -> list[tuple[int, dict
             row = [record.value["k"], record.value["v"], record.ts]
             connection.execute(f"INSERT INTO {record.topic} VALUES (?, ?, ?)", row)
         rows = connection.execute(sql.replace("SELECT ", f"SELECT {time} AS at, ")).fetchall()
-        names = ["lk", "lv", "rk", "rv"]
     return [(at, dict(zip(names, values, strict=True))) for at, *values in rows]
 
 
@@ -67,31 +68,53 @@ def check(seed: int) -> None:
     """Compare the two."""
     dice, how = Dice(f"matches {seed}"), How.of(f"matches {seed}")
     kind = dice.pick(["INNER", "LEFT", "RIGHT", "FULL", "FULL"])
-    before, after = (dice.pick([0, 2, 15, 60]) * SECOND for _ in "ab")
+    before, after, apart = (dice.pick([0, 2, 15, 60]) * SECOND for _ in "abc")
     where = dice.pick(["", "", " WHERE l.v IS NULL OR r.v IS NULL", " WHERE l.v > 3"])
-    latest = dice.one_in(2)
-    sql = f"SELECT l.k AS lk, l.v AS lv, r.k AS rk, r.v AS rv FROM lefts l {kind} JOIN rights r ON "
+    latest, grouped = dice.one_in(2), dice.one_in(3)
+    third = dice.pick(["", "LEFT", "INNER"]) if kind in ("INNER", "LEFT") else ""
+    columns = {
+        "lk": "l.k",
+        "lv": "l.v",
+        "rk": "r.k",
+        "rv": "r.v",
+        **({"ov": "o.v"} if third else {}),
+    }
+    if grouped:
+        key = "l.v % 3" if kind == "LEFT" else "coalesce(l.v, r.v) % 3"
+        columns = {"g": key, "n": "count(*)", "l": "sum(l.v)", "r": "list(r.v ORDER BY r.v)"}
+    shown = ", ".join(f"{of} AS {name}" for name, of in columns.items())
+    sql = f"SELECT {shown} FROM lefts l {kind} JOIN rights r ON l.k = r.k"
+    more = f" {third} JOIN others o ON l.k = o.k" if third else ""
+    behind = f"{where} GROUP BY {key}" if grouped else where
     topic = {"columns": COLUMNS, "lateness": f"{DISORDER}s", "idle_timeout": "1d"}
     author = {
         "name": "matches",
-        "query": f"{sql}l.k = r.k{where}",
+        "query": f"{sql}{more}{behind}",
         "output": {"topic": "out"},
         "emission": {"type": "on_match"},
         "within": {
             "before": f"{before}ms",
             "after": f"{after}ms",
             "grace": f"{dice.pick([0, 0, 7])}s",
+            "joins": {"o": f"{apart}ms"} if third else {},
         },
         "row_time": "latest" if latest else "driving",
-        "topics": dict.fromkeys(SIDES, topic),
+        "topics": dict.fromkeys(SIDES if third else SIDES[:2], topic),
         "partitions": 2,
     }
-    records = draw_records(dice)
+    records = [each for each in draw_records(dice) if each.topic in author["topics"]]
     got = run(author, records, dice, how)
     near = f"r.ts BETWEEN l.ts - {before} AND l.ts + {after}"
-    driving, other = ("r.ts", "l.ts") if kind == "RIGHT" else ("l.ts", "r.ts")
-    time = "greatest(l.ts, r.ts)" if latest else f"coalesce({driving}, {other})"
-    want = expected(f"{sql}l.k = r.k AND {near}{where}", time, records)
+    other_near = f" AND o.ts BETWEEN l.ts - {apart} AND l.ts + {apart}" if third else ""
+    times = ["r.ts", "l.ts"] if kind == "RIGHT" else ["l.ts", "r.ts"]
+    time = f"coalesce({', '.join(times)})"
+    if latest:
+        time = f"greatest({', '.join([*times, *(['o.ts'] if third else [])])})"
+    time = f"max({time})" if grouped else time
+    asked = f"{sql} AND {near}{more}{other_near}{behind}"
+    want = expected(asked, time, records, [*columns])
+    if grouped:
+        got = [*{row["g"]: (at, row) for at, row in got}.values()]
     assert _sorted(got) == _sorted(want), f"seed {seed}: {author}"
 
 
@@ -100,11 +123,12 @@ def run(
 ) -> list[tuple[int, dict[str, Any]]]:
     """Run a pipeline over records, in batches."""
     spec = pipeline_from_mapping(author, Location("<random>"))
-    columns = {name: declared_columns(spec, name) or () for name in SIDES}
+    read = author["topics"]
+    columns = {name: declared_columns(spec, name) or () for name in read}
     plan = build_plan(spec, Config(), columns).plan
     running = LocalPipeline(
         plan,
-        dict.fromkeys(SIDES, range(1)),
+        dict.fromkeys(read, range(1)),
         spread=how.spread,
         replay=how.replay,
         point=crashes(how.crashes),
@@ -118,8 +142,8 @@ def run(
         rows += running.run(_table(batch), now).output.to_pylist()
     rows += running.end(now).output.to_pylist()
     counted = running.counters
-    classes = ("emitted", "filtered", "expired", "waiting", "dead_letter", "skipped")
-    assert counted["read"] == sum(counted[name] for name in classes)
+    classes = ("used", "emitted", "filtered", "expired", "waiting", "dead_letter", "skipped")
+    assert counted["read"] == sum(counted.get(name, 0) for name in classes)
     assert counted["waiting"] == counted["late"] == 0
     return [(row["timestamp"], json.loads(row["value"])) for row in rows]
 

@@ -12,6 +12,8 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "groups of a FULL JOIN have rows of both sides, and windows may be open beside it",
+    "each join has its own times, and a RIGHT JOIN may come first",
     "windows drive a join whichever is named first",
     "a union of records and of windows that have looked up is grouped",
     "windows look up by USING, and all columns are selected",

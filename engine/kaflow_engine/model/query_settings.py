@@ -28,23 +28,44 @@ class EmissionSpec(Spec):
     """Of an aggregate: one update for each group and batch, or every one."""
     late_updates: bool = False
     """Of final windows: the row leaves at the end of the window, and again with late rows."""
+    windows: Literal["immediate", "final"] | None = None
+    """When rows of windows leave, whatever `type` says of the join below them; None: as `type`."""
     every: Duration | None = None
     """How long a key that sent a change holds the next one back, in ms of batch time."""
 
+    @property
+    def opens_windows(self) -> bool:
+        """Whether changes of windows leave as they arise."""
+        if self.windows is not None:
+            return self.windows == "immediate"
+        return "type" in self.model_fields_set and self.type == "immediate"
 
-class WithinSpec(Spec):
-    """How far the times of two events may be apart that match, in ms; for `on_match`."""
+
+def _within(value: object) -> object:
+    return {"before": value, "after": value} if isinstance(value, str | int) else value
+
+
+class ApartSpec(Spec):
+    """How far the times of two events may be apart that match, in ms."""
 
     before: Duration | None = None
     """How much earlier the right one may be; None: the TTL of its topic."""
     after: Duration | None = None
     """How much later it may be; None: the TTL of the left one's topic."""
+
+
+class WithinSpec(ApartSpec):
+    """How far the times of events may be apart that match, in ms; for `on_match`."""
+
     grace: Duration = 0
     """How long a match may be late."""
+    joins: dict[str, Annotated[ApartSpec, BeforeValidator(_within)]] = Field(default={})
+    """What counts for single joins instead, by what the query calls their right side."""
 
-
-def _within(value: object) -> object:
-    return {"before": value, "after": value} if isinstance(value, str | int) else value
+    def of_join(self, called: str) -> ApartSpec:
+        """Return what counts for the join of what the query calls so."""
+        named = (said for name, said in self.joins.items() if name.lower() == called.lower())
+        return next(named, self)
 
 
 Within = Annotated[WithinSpec | None, BeforeValidator(_within)]

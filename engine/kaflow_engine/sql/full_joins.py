@@ -11,6 +11,7 @@ from kaflow_engine.sql.scope import Relation, matched, to_expr
 from kaflow_engine.sql.shape import (
     MATCHED,
     Expr,
+    GroupShape,
     JoinShape,
     KeyPair,
     OutputShape,
@@ -63,23 +64,15 @@ def either_record(left: dict[str, exp.Expr], relation: Relation, alias: str) -> 
 
 def split_full(shape: QueryShape, at: Location | None) -> tuple[QueryShape, ...]:
     """Return a query with a FULL JOIN of events as two: one whose left rows drive, and one of the
-    right rows that match nothing, which drive there; others as they are.
+    right rows that match nothing, which drive there; others as they are. Where the rows are
+    grouped, it is one, and the right rows stand beside its group.
 
     Raises:
-        SqlError: Its rows are grouped.
+        SqlError: Its rows are grouped together with those of another query.
     """
-    for each in shape.below:
-        split_full(each, at)
-    if shape.is_table or not any(join.kind == "FULL" for join in shape.joins):
+    _refuse_unions(shape, at)
+    if not _is_full(shape):
         return (shape,)
-    if shape.groups:
-        group = shape.groups[0]
-        raise SqlError(
-            f"{'DISTINCT' if group.distinct else 'GROUP BY'} over a FULL JOIN of events is not "
-            "supported: its rows come from records of two topics",
-            at_line(at, group.line),
-            "write the joined rows to a topic, and group them in another pipeline",
-        )
     full, *joins = shape.joins
     turned = JoinShape(
         alias=shape.driving.alias,
@@ -90,12 +83,39 @@ def split_full(shape: QueryShape, at: Location | None) -> tuple[QueryShape, ...]
     )
     first, second, *others = shape.sources
     left, right = (_key_of_half(shape, is_left=is_left) for is_left in (True, False))
-    return (
+    halves = (
         _driven(replace(shape, joins=(replace(full, kind="LEFT"), *joins), row_key=left)),
         _driven(
             replace(shape, sources=(second, first, *others), joins=(turned, *joins), row_key=right)
         ),
     )
+    return (_together(*halves),) if shape.groups else halves
+
+
+def _is_full(shape: QueryShape) -> bool:
+    return not shape.is_table and any(join.kind == "FULL" for join in shape.joins)
+
+
+def _refuse_unions(shape: QueryShape, at: Location | None) -> None:
+    """Refuse FULL JOINs below what gathers the rows of a UNION ALL."""
+    halves = [each for each in (shape, *shape.below) if _is_full(each)]
+    for each in halves:
+        if each is not shape or shape.beside:
+            raise SqlError(
+                "a FULL JOIN of events is looked up, or grouped together with other branches of a "
+                "UNION ALL",
+                at_line(at, each.joins[0].line),
+                "group its rows alone; or write the joined rows to a topic, and read that in "
+                "another pipeline",
+            )
+
+
+def _together(left: QueryShape, right: QueryShape) -> QueryShape:
+    """Return the rows of both halves in the group of the left one."""
+    first, *behind = left.groups
+    other = replace(right.groups[0], where=(), branch=1)
+    beside = replace(right, groups=(other,), outputs=(), row_key=None)
+    return replace(left, groups=(replace(first, beside=(beside,)), *behind))
 
 
 def _key_of_half(shape: QueryShape, *, is_left: bool) -> Expr | None:
@@ -134,6 +154,7 @@ def _driven(shape: QueryShape) -> QueryShape:
         where=all_of((*driving.filter, *shape.where)),
         outputs=tuple(_output(output, aliases) for output in shape.outputs),
         unnests=tuple(_unnest(unnest, aliases) for unnest in shape.unnests),
+        groups=(*(_group(group, aliases) for group in shape.groups[:1]), *shape.groups[1:]),
         row_key=shape.row_key and present_in(shape.row_key, aliases),
     )
 
@@ -145,3 +166,13 @@ def _output(output: OutputShape, aliases: frozenset[str]) -> OutputShape:
 def _unnest(unnest: UnnestShape, aliases: frozenset[str]) -> UnnestShape:
     lists = tuple((name, present_in(of, aliases)) for name, of in unnest.lists)
     return replace(unnest, lists=lists)
+
+
+def _group(group: GroupShape, aliases: frozenset[str]) -> GroupShape:
+    """Return what is grouped of rows in which sources are there."""
+
+    def own(parts: Sequence[tuple[str, Expr]]) -> tuple[tuple[str, Expr], ...]:
+        return tuple((name, present_in(of, aliases)) for name, of in parts)
+
+    calls = (replace(call, arguments=own(call.arguments)) for call in group.calls)
+    return replace(group, keys=own(group.keys), calls=tuple(calls))

@@ -140,12 +140,11 @@ def turned(
     if not joins or is_unnest(joins[0]):
         return clause.this, joins, False
     side = (joins[0].side or "").upper()
-    alone = sum(not is_unnest(join) for join in joins) == 1
     kinds = beside(kind(clause.this), kind(joins[0].this))
     first, second = map(ORDER.index, kinds)
     looks_up = second < first and side in {"", "RIGHT"}
     preserved = side == "RIGHT" and second == first and kinds[1] != "table"
-    if not looks_up and not (alone and preserved):
+    if not looks_up and not preserved:
         return clause.this, joins, False
     other = joins[0].copy()
     other.set("this", clause.this.copy())
@@ -239,10 +238,11 @@ def derived(flat: Flat, alias: str) -> tuple[Flat, Relation]:
     return flat, relation
 
 
-def guard(relation: Relation) -> None:
-    """Let derived columns of a joined side be NULL without a match, even if they are constant."""
-    relation.outputs = relation.outputs and _guarded(relation.outputs, relation.base)
-    relation.record = _guarded(relation.record, relation.base)
+def guard(sides: Sequence[Relation]) -> None:
+    """Let derived columns of joined sides be NULL without a match, even if they are constant."""
+    for side in sides:
+        side.outputs = side.outputs and _guarded(side.outputs, side.base)
+        side.record = _guarded(side.record, side.base)
 
 
 def _guarded(columns: dict[str, exp.Expr], alias: str) -> dict[str, exp.Expr]:

@@ -238,8 +238,7 @@ class _Reader:
         if kind == "FULL" and not flat.is_table:
             missing = (*scope.relations, relation)
             flat.record = either_record(flat.record, relation, flat.sources[0][0])
-        for each in missing:
-            guard(each)
+        guard(missing)
         conditions = read_conditions(join, relation, scope, flat, self.wrong)
         if conditions is None:
             return
@@ -250,6 +249,7 @@ class _Reader:
         found = JoinShape(
             alias=relation.base, kind=kind, keys=keys, line=line, turned=turned, several=several
         )
+        found = replace(found, called=(scope.relations[0] if turned else relation).alias)
         if kind in ("RIGHT", "FULL"):
             refuse_kept_side(flat, relation.alias, at)
         if flat.is_table or kind == "FULL":

@@ -78,6 +78,8 @@ class JoinShape:
     """One joined side and its key."""
 
     alias: str
+    called: str = ""
+    """What the author calls it; of one that was turned, the other side."""
     kind: JoinKind
     keys: tuple[KeyPair, ...]
     line: int | None = None
@@ -174,8 +176,7 @@ class GroupShape:
     @property
     def is_made(self) -> bool:
         """Whether no GROUP BY or DISTINCT makes it."""
-        made = (self.run, self.append, self.transform)
-        return any(each is not None for each in made)
+        return any((self.run, self.append, self.transform))
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -253,8 +254,7 @@ class QueryShape:
         return tuple(group for group in self.groups if group.transform is None)
 
     def key_of(self, named: str | tuple[str, ...] | None) -> OutputShape | None:
-        """Return the column that is the key: the one of a name, or the one that says so itself,
-        as that which is made of several does."""
+        """Return the column that is the key: the one of a name, or the one that says so itself."""
         return self.column(named) if isinstance(named, str) else self.key
 
     @property

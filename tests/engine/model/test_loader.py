@@ -89,7 +89,7 @@ relations:
   new: {topic: v, table: true, primary_key: [code, "on"], operation: "header:dbz.op", retain: 30d}
 """
 
-SENT = {"coalesce": "batch", "every": None, "late_updates": False}
+SENT = {"coalesce": "batch", "every": None, "late_updates": False, "windows": None}
 SMART = {**SENT, "type": "smart", "coalesce": "none"}
 NO_TABLE = {"table": False, "primary_key": (), "operation": None, "retain": None}
 TABLE = {"table": True, "primary_key": ("code", "on"), "operation": "header:dbz.op", "retain": DAYS}

@@ -115,7 +115,7 @@ def _of_joins(spec: PipelineSpec) -> Hashable:
         "type" in emission.model_fields_set,
         emission.require,
         emission.on_expiry,
-        spec.within,
+        spec.within.model_dump_json() if spec.within is not None else None,
         spec.row_time,
         spec.lookup,
     )

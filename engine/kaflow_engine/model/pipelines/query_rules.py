@@ -39,6 +39,17 @@ def late_updates_of_windows(tree: Entries) -> Iterator[ModelError]:
             )
 
 
+def windows_of_final_emission(tree: Entries) -> Iterator[ModelError]:
+    """`windows` says of windows what `type` says of joins."""
+    for path, said in _emissions(tree):
+        if text_at(said, "windows") == "immediate" and text_at(said, "type") == "final":
+            yield ModelError(
+                "emission.windows contradicts emission.type: final, which is for windows, too",
+                place(tree, (*path, "windows")),
+                "remove type: changes of windows then leave as they arise",
+            )
+
+
 def settings_without_a_query(tree: Entries) -> Iterator[ModelError]:
     """An output says only of a query of its own when rows leave."""
     for path, output in outputs_of(tree):

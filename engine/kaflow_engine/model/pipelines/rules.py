@@ -21,6 +21,7 @@ from kaflow_engine.model.pipelines.query_rules import (
     late_updates_of_windows,
     settings_without_a_query,
     state_of_queries,
+    windows_of_final_emission,
 )
 from kaflow_engine.model.pipelines.relation_rules import keys_of_relations
 from kaflow_engine.model.pipelines.source_rules import (
@@ -190,6 +191,7 @@ RULES: tuple[Rule, ...] = (
     topic_in_two_roles,
     keys_of_smart_emission,
     late_updates_of_windows,
+    windows_of_final_emission,
     settings_without_a_query,
     state_of_queries,
     schema_without_registry,

@@ -163,7 +163,7 @@ def named_queries(spec: PipelineSpec) -> tuple[NamedQuery, ...]:
             below=relation.from_,
             run=_run_of(spec, name),
             windows_change=relation.emission is not None
-            and (relation.emission.type == "immediate" or relation.emission.late_updates),
+            and (relation.emission.opens_windows or relation.emission.late_updates),
         )
         for name, relation in spec.queried.items()
         if relation.query is not None

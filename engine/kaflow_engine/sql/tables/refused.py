@@ -41,9 +41,9 @@ def wrong_kinds(
             way_out = f"put the FULL JOIN first, and what is looked up behind it; or {_ALL_TABLES}"
             text = "FULL JOIN of events behind another join cannot run here"
             found.append(SqlError(text, place, way_out))
-        if events and kind == "RIGHT" and len(joins) > 1:
+        if events and kind == "RIGHT" and number:
             way_out = f"put the preserved topic first and use LEFT JOIN; or {_ALL_TABLES}"
-            text = "RIGHT JOIN among several joins of events cannot run here"
+            text = "RIGHT JOIN of events behind another join cannot run here"
             found.append(SqlError(text, place, way_out))
         before = "table" if before == "table" and joined != "events" else "events"
     return found

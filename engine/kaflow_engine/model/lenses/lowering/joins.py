@@ -27,34 +27,60 @@ class Joined:
     """Whether one of them is LEFT, RIGHT or OUTER, of two streams."""
     kept: dict[str, int] = field(default_factory=dict[str, int])
     """How long events of topics are kept for joins of streams, in ms."""
+    apart: dict[str, int] = field(default_factory=dict[str, int])
+    """How far matches may be apart, in ms, by what SELECTs call what they join; where events leave
+    without a match."""
     looked_up: set[str] = field(default_factory=set[str])
     """Topics whose events leave nothing behind where they meet no row of a table."""
     matches: Matches | None = None
     """How joins of streams wait for matches; None: no event leaves without one."""
 
     @property
+    def within(self) -> Mapping[str, int]:
+        """How far matches of single joins may be apart, in ms; none where all say the same."""
+        return self.apart if len(set(self.apart.values())) > 1 else {}
+
+    @property
+    def grace(self) -> int:
+        """How long a match may be late, in ms."""
+        return self.matches.grace if self.matches is not None else 0
+
+    def waits_as(self, other: "Joined") -> bool:
+        """Tell whether the same counts of how events wait."""
+        alike = (self.matches is None) == (other.matches is None)
+        return alike and self.grace == other.grace and self.within == other.within
+
+    @property
     def ttls(self) -> Mapping[str, int]:
         """How long events are kept, in ms."""
         return {**dict.fromkeys(sorted(self.looked_up), 0), **self.kept}
 
-    def keep(self, topics: Iterable[str], within: Duration, at: Location) -> bool:
+    def keep(self, called: str, topics: Iterable[str], within: Duration, at: Location) -> bool:
         """Take down how long events of topics are kept for a join; tell whether others keep them
         longer, so that what they match must be looked at.
 
+        Args:
+            called: What the SELECT calls the joined source.
+            topics: Whose events are joined.
+            within: How far they may be apart.
+            at: Where that stands.
+
         Raises:
-            SqlError: Others keep them longer, and what does not match leaves, too.
+            SqlError: A source of that name is joined within another time, too, and what does not
+                match leaves.
         """
-        shorter = within.milliseconds < self.longest
-        if shorter and self.preserves:
-            raise SqlError(
-                f"these events are joined WITHIN {format_duration(self.longest)}, too",
-                at,
-                "write the same duration in all joins of one row, or JOIN without LEFT, RIGHT and "
-                "OUTER",
-            )
         for topic in sorted(topics):
             self.kept[topic] = max(self.kept.get(topic, 0), within.milliseconds)
-        return shorter
+        if not self.preserves:
+            return within.milliseconds < self.longest
+        other = self.apart.setdefault(called, within.milliseconds)
+        if other != within.milliseconds:
+            raise SqlError(
+                f"'{called}' is joined WITHIN {format_duration(other)}, too",
+                at,
+                "give one of the two another name: JOIN … AS x",
+            )
+        return False
 
     def wait(self, at: Location, grace: Duration | None) -> None:
         """Take down that events wait for their matches.

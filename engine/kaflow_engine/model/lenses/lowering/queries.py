@@ -138,8 +138,10 @@ def _check_own_key(query: Query, items: Items, scope: Scope) -> None:
 
 def _driving(query: Query, inputs: tuple[Input, ...]) -> Input:
     """Return the source whose records make the rows."""
-    if query.joins and query.joins[-1].side == "RIGHT":
-        return inputs[-1]
+    sides = zip(query.joins, inputs[1:], strict=True)
+    preserved = [of for join, of in sides if join.side == "RIGHT"]
+    if preserved:
+        return preserved[-1]
     return next((each for each in inputs if each.shape.kind == "STREAM"), inputs[0])
 
 
@@ -174,7 +176,7 @@ def _check_joins(
             within = _within(join, sources)
             topics = [sources.relation(each).events for each in (*streams, of)]
             place = sources.source.place(within.offset)
-            if joined.keep(frozenset[str]().union(*topics), within, place):
+            if joined.keep(of.called, frozenset[str]().union(*topics), within, place):
                 near.append(_near(streams[0], of, within, sources))
             grace = query.grace if query.window is None else None
             if join.side != "INNER" or grace is not None:

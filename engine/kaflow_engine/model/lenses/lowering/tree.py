@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.files.tree import Entries, Entry, Items, from_plain
-from kaflow_engine.model.lenses.lowering.joins import Joined, Matches
+from kaflow_engine.model.lenses.lowering.joins import Joined
 from kaflow_engine.model.lenses.lowering.queries import LoweredQuery
 from kaflow_engine.model.lenses.lowering.settings import Settings
 from kaflow_engine.model.lenses.lowering.sources import Reading, Sources
@@ -40,7 +40,8 @@ class _Common:
 
     ttls: Mapping[str, int]
     """How long events are kept for joins, in ms."""
-    matches: Matches | None
+    waiting: Joined | None
+    """How the joins of all of them wait; None: not alike."""
     windows: bool
 
 
@@ -80,8 +81,8 @@ def pipeline_tree(
     kept = [entry(t, format_duration(ttl), sources.roles[t].at) for t, ttl in common.ttls.items()]
     if kept:
         entries.append(_state(kept, start))
-    if common.matches is not None:
-        entries += _waiting(common.matches, start)
+    if common.waiting is not None:
+        entries += _waiting(common.waiting, start)
     elif common.windows:
         entries.append(entry("emission", {"type": "immediate"}, start))
     if settings.delivery is not None:
@@ -89,8 +90,7 @@ def pipeline_tree(
     if settings.dead_letters is not None:
         entries.append(entry("dead_letters", {"topic": settings.dead_letters}, start))
     shown = tuple(each for each in entries if each.value != Entries(at=start, entries=()))
-    wrong = (*_windows_of_waiting(parts), *_shared_lines(parts, own))
-    return Entries(at=start, entries=shown), wrong
+    return Entries(at=start, entries=shown), tuple(_shared_lines(parts, own))
 
 
 def entry(key: str, value: object, at: Location) -> Entry:
@@ -102,14 +102,14 @@ def _common(parts: Sequence[Part]) -> _Common:
     """Return what counts where a SELECT says nothing else: of the events of a topic what the first
     join says, and that they wait, where all do."""
     ttls: dict[str, int] = {}
-    waiting: list[Matches | None] = []
+    waiting: list[Joined] = []
     windows = any(part.query is not None and part.query.grace is not None for part in parts)
     for joined in _joined(parts):
         ttls = {**joined.ttls, **ttls}
-        waiting += [joined.matches] if joined.kept else []
-    alike = len({matches.grace if matches else None for matches in waiting}) == 1
-    matches = waiting[0] if alike and not windows else None
-    return _Common(ttls=ttls, matches=matches, windows=windows)
+        waiting += [joined] if joined.kept else []
+    alike = all(each.waits_as(waiting[0]) for each in waiting)
+    said = waiting[0] if waiting and alike and not windows else None
+    return _Common(ttls=ttls, waiting=said if said and said.matches else None, windows=windows)
 
 
 def _joined(parts: Sequence[Part]) -> Iterator[Joined]:
@@ -141,8 +141,9 @@ def _own_entries(part: Part, common: _Common) -> tuple[Entry, ...]:
     if others:
         kept = [entry(t, format_duration(ttl), part.start) for t, ttl in others.items()]
         found.append(_state(kept, part.start))
-    if joined.matches is not None and common.matches is None:
-        found += _waiting(joined.matches, part.start)
+    if joined.matches is not None and common.waiting is None:
+        windows = part.query.grace is not None
+        found += _waiting(joined, part.start, windows=windows)
     return tuple(found)
 
 
@@ -153,25 +154,17 @@ def _state(kept: Sequence[Entry], at: Location) -> Entry:
     return Entry(key="state", at=at, value=state)
 
 
-def _waiting(matches: Matches, at: Location) -> list[Entry]:
+def _waiting(joined: Joined, at: Location, *, windows: bool = False) -> list[Entry]:
+    """Return what is said of joins whose events wait for matches."""
+    emission = {"type": "on_match", **({"windows": "immediate"} if windows else {})}
+    within: dict[str, object] = {"grace": format_duration(joined.grace)}
+    if joined.within:
+        within["joins"] = {name: format_duration(of) for name, of in joined.within.items()}
     return [
-        entry("emission", {"type": "on_match"}, at),
-        entry("within", {"grace": format_duration(matches.grace)}, at),
+        entry("emission", emission, at),
+        entry("within", within, at),
         entry("row_time", "latest", at),
     ]
-
-
-def _windows_of_waiting(parts: Sequence[Part]) -> Iterator[ModelError]:
-    for part in parts:
-        query = part.query
-        if query is None or query.grace is None or query.joined is None or not query.joined.matches:
-            continue
-        yield SqlError(
-            "a window stands beside a JOIN whose events wait for matches, at "
-            f"{query.joined.matches.at}",
-            part.start,
-            "name the JOIN with WITH, and write WINDOW BY in the SELECT that reads it",
-        )
 
 
 def _shared_lines(parts: Sequence[Part], own: Sequence[tuple[Entry, ...]]) -> Iterator[ModelError]:

@@ -171,7 +171,8 @@ def matching_of(
 def _within(
     said: WithinSpec, shape: QueryShape, join: JoinShape, ttls: Mapping[str, int]
 ) -> Within:
-    before, after = (said.after, said.before) if join.turned else (said.before, said.after)
+    apart = said.of_join(join.called)
+    before, after = (apart.after, apart.before) if join.turned else (apart.before, apart.after)
     side, driving = ttls[shape.source(join.alias).topic], ttls[shape.driving.topic]
     return Within(
         before=side if before is None else before, after=driving if after is None else after

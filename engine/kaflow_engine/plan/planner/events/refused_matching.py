@@ -85,6 +85,8 @@ def _wrong_of(
             found.append(chain)
     if not found:
         yield from _without_effect(spec, [chain.shape for chain in chains], roles)
+    else:
+        yield from _unknown_joins(spec, [chain.shape for chain in found], roles)
     yield from wrong_lookup(spec, [chain.shape for chain in chains])
     yield from wrong_asked(spec, chains, roles)
     for chain in found:
@@ -122,6 +124,21 @@ def _without_effect(
                 else "set emission.type to on_match, or remove it: TTLs under state.events say "
                 "how far events may be apart that match",
             )
+
+
+def _unknown_joins(
+    spec: PipelineSpec, shapes: Sequence[QueryShape], roles: Sequence[TopicRole]
+) -> Iterator[ModelError]:
+    known = {
+        join.called.lower(): join.called
+        for shape in shapes
+        for join in shape.joins
+        if join.alias in event_aliases(shape, roles)
+    }
+    for name in spec.within.joins if spec.within is not None else ():
+        if name.lower() not in known:
+            place = spec.place("within", "joins", name)
+            yield UnknownName("join of events", name, known.values(), place)
 
 
 def _wrong_joins(

@@ -20,6 +20,7 @@ def wrong_emission(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Itera
     for owner in ((), *owners(spec, "emission")):
         yield from _late_updates(spec, owner, branches)
         yield from _without_effect(spec, owner, branches)
+        yield from _no_windows(spec, owner, branches)
     yield from _coalescing(spec, branches)
 
 
@@ -114,6 +115,26 @@ def _without_effect(
             "query",
             said.place("emission", "type"),
             "remove it, or write it at the query with the GROUP BY or the join",
+        )
+
+
+def _no_windows(
+    spec: PipelineSpec, owner: Path, branches: Sequence[BranchParts]
+) -> Iterator[ModelError]:
+    said = as_said_by(spec, owner)
+    if said.emission.windows is None:
+        return
+    groups = (
+        (branch.write, group.shape)
+        for branch in branches
+        for group in branch.groups
+        if group.shape.window is not None
+    )
+    if all(owner_of(spec, write, shape, "emission") != owner for write, shape in groups):
+        yield ModelError(
+            "emission.windows has no effect: there is no window",
+            said.place("emission", "windows"),
+            "remove it, or GROUP BY a window, such as tumble(INTERVAL 5 MINUTE)",
         )
 
 

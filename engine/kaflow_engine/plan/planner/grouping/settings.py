@@ -107,13 +107,9 @@ def _leaves(
     said = as_said_by(spec, own)
     others = [owner_of(spec, write, each, "emission") for each in later]
     counts = not later or later[0].append is not None or (own != () and own not in others)
-    if group.window is None or (counts and _immediate(said)):
+    if group.window is None or (counts and said.emission.opens_windows):
         return "changes"
     return "ended" if counts and said.emission.late_updates else "closed"
-
-
-def _immediate(spec: PipelineSpec) -> bool:
-    return "type" in spec.emission.model_fields_set and spec.emission.type == "immediate"
 
 
 def coalescing(spec: PipelineSpec, write: Write) -> Literal["batch", "none"]:
