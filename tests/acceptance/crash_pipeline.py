@@ -125,7 +125,7 @@ def crash_plan(
     }
     config = Config(warehouse=warehouse) if warehouse else Config()
     plan = build_plan(PipelineSpec.model_validate(spec), config, schemas).plan
-    return with_avro_ids(plan, {s.id: AVRO_ID for s in topic_sinks(plan) if s.avro_schema})
+    return with_avro_ids(plan, {s.id: AVRO_ID for s in topic_sinks(plan) if s.avro_schema}, {})
 
 
 def copy_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Flow:

@@ -258,13 +258,15 @@ def gathered_for(flow: Flow) -> int:
     return min(intervals, default=0)
 
 
-def with_avro_ids(flow: Flow, ids: Mapping[str, int | None]) -> Flow:
-    """Return a flow whose topics have their Avro schemas under ids, given by the sink's id."""
-    sinks = tuple(
-        replace(sink, avro_id=ids.get(sink.id)) if isinstance(sink, TopicSink) else sink
+def with_avro_ids(flow: Flow, ids: Mapping[str, int], keys: Mapping[str, int]) -> Flow:
+    """Return a flow whose topics have the schemas of values and keys under ids, by sink."""
+    sinks = (
+        replace(sink, avro_id=ids.get(sink.id), key_schema_id=keys.get(sink.id))
+        if isinstance(sink, TopicSink)
+        else sink
         for sink in flow.sinks
     )
-    return replace(flow, sinks=sinks)
+    return replace(flow, sinks=tuple(sinks))
 
 
 def state_name(operator: Operator) -> int | None:

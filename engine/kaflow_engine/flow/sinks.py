@@ -9,7 +9,7 @@ from typing import Literal, assert_never
 
 from kaflow_engine.flow.origins.plugins import OptionParams
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.key_formats import WrittenKeyFormat
+from kaflow_engine.model.key_formats import KeyFormat
 from kaflow_engine.model.record_columns import KEY_BYTES
 
 
@@ -53,8 +53,11 @@ class TopicSink:
     """Of a table one change leaves for each key and batch, also where more of them come."""
     passes_key: bool = False
     """A row that has no key makes a record without one, as its driving record was."""
-    key_format: WrittenKeyFormat = "text"
+    key_format: KeyFormat = "text"
     """Of a key that passes as bytes: the format in which it came."""
+    key_schema: str | None = None
+    """Of keys that are written as Avro."""
+    key_schema_id: int | None = None
     headers: str | None = None
     """The column that has the headers of records, and is no part of the value."""
     operation: str | None = None

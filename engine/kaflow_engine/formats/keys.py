@@ -10,8 +10,8 @@ from kaflow_engine.model.key_formats import (
     WINDOWED_END,
     WINDOWED_KEY,
     WINDOWED_START,
+    KeyFormat,
     PlainKeyFormat,
-    WrittenKeyFormat,
     of_value,
     window_of,
 )
@@ -22,7 +22,7 @@ WIDTHS: Mapping[str, int] = {"int": 4, "long": 8}
 _TIME = WIDTHS["long"]
 
 
-def key_bytes_sql(form: WrittenKeyFormat, kind: str, sql: str) -> str:
+def key_bytes_sql(form: KeyFormat, kind: str, sql: str) -> str:
     """Return a BLOB expression of a key; NULL for NULL.
 
     Args:
@@ -54,16 +54,28 @@ def _bytes(form: PlainKeyFormat, kind: str, sql: str) -> str:
             return sql if kind == "BLOB" else f"encode(CAST({sql} AS VARCHAR))"
         case "json":
             return f"encode({json_value_sql(kind, sql)})"
+        case "avro":
+            return sql  # an encoder makes bytes of it: no SQL does
         case _:
             assert_never(form)
 
 
-def key_of_text(form: PlainKeyFormat, text: str) -> bytes:
-    """Return the key that people write as a text.
+def key_of_text(form: KeyFormat, text: str) -> bytes:
+    """Return the key that people write as `text_of_key` shows it.
 
     Raises:
         ValueError: It is no number, or too great.
     """
+    window = window_of(form)
+    if window is None:
+        return _key(of_value(form), text)
+    value, _, times = text.rpartition("@")
+    start, _, end = times.partition("/")
+    found = (end, start) if window == "session" else (start,)
+    return b"".join((_key(of_value(form), value), *(_key("long", each) for each in found)))
+
+
+def _key(form: PlainKeyFormat, text: str) -> bytes:
     if form not in WIDTHS:
         return text.encode()
     try:
@@ -72,9 +84,10 @@ def key_of_text(form: PlainKeyFormat, text: str) -> bytes:
         raise ValueError(f"{text} does not fit into {WIDTHS[form]} bytes") from error
 
 
-def text_of_key(form: WrittenKeyFormat, key: bytes) -> str:
-    """Return a key as people read it: bytes that are no text are escaped, those that are no number
-    are hexadecimal; behind that of a window stands `@<start>`, of a session `@<start>/<end>`."""
+def text_of_key(form: KeyFormat, key: bytes) -> str:
+    """Return a key as people read it: bytes that are no text are escaped, those that are no number,
+    or Avro, are hexadecimal; behind that of a window stands `@<start>`, of a session
+    `@<start>/<end>`."""
     match window_of(form):
         case None:
             return _text(of_value(form), key)
@@ -90,4 +103,4 @@ def _text(form: PlainKeyFormat, key: bytes) -> str:
     if form in WIDTHS:
         fits = len(key) == WIDTHS[form]
         return str(int.from_bytes(key, "big", signed=True)) if fits else f"0x{key.hex()}"
-    return key.decode(errors="backslashreplace")
+    return f"0x{key.hex()}" if form == "avro" else key.decode(errors="backslashreplace")

@@ -21,3 +21,9 @@ def keep(rows: Rows, mask: pa.BooleanArray | pa.ChunkedArray) -> Rows:
     if not len(mask) or (not mask.null_count and pc.all(mask).as_py()):
         return rows
     return rows.filter(mask)
+
+
+def at_places(values: pa.Array, places: pa.Array, count: int) -> pa.Array:
+    """Return values at their places among so many, and null at the others."""
+    at = pc.index_in(pa.array(np.arange(count)), places.cast(pa.int64()))
+    return values.take(at)

@@ -15,6 +15,7 @@ FORMATS: dict[str, str] = {
     "json_schema": "kaflow_engine.formats.json_schema.format:JsonSchemaFormat",
     "protobuf": "kaflow_engine.formats.protobuf.format:ProtobufFormat",
     "raw": "kaflow_engine.formats.raw.format:RawFormat",
+    "xml": "kaflow_engine.formats.xml.format:XmlFormat",
 }
 """Name → module and class of a `formats.contract.Format`; imported when it is used."""
 PLUGIN = "kaflow_engine.formats.plugin.format:PluginFormat"

@@ -10,7 +10,7 @@ from sqlglot import exp
 from kaflow_engine.duck import binding
 from kaflow_engine.errors import Location, ModelError, Problems, SqlError, UnknownName
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.key_formats import KEY_TYPES, TEXT
+from kaflow_engine.model.key_formats import TEXT, type_of_key
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.pipelines.own_settings import as_said_by, joins_said_at
 from kaflow_engine.model.record_columns import KEY, Role
@@ -184,13 +184,12 @@ def _event_times(spec: PipelineSpec, read: _Read) -> EventTimes:
 
 def key_type(topic: TopicSpec) -> str:
     """Return the type of `_key`, as DuckDB writes it; of one that DuckDB does not know, text."""
-    known = KEY_TYPES[topic.key_format]
-    if known is not None or topic.key_type is None:
-        return known or TEXT
+    said = topic.key_type
     try:
-        return normal_type(topic.key_type)
+        said = None if said is None else normal_type(said)
     except binding.Error:
-        return TEXT  # `declared_columns` says so
+        said = None  # `declared_columns` says so
+    return type_of_key(topic.key_format, said) or TEXT
 
 
 def table_key(topic: TopicSpec, *, kept: bool = False) -> tuple[str, ...] | None:

@@ -144,5 +144,5 @@ def test_a_query_that_wants_columns_which_the_state_does_not_hold() -> None:
 def test_the_schema_id_of_an_avro_output_is_no_change() -> None:
     change("key: id}", "key: id, format: avro}")
     plan = plan_now()
-    create(1, plan=with_avro_ids(plan, {topic_sinks(plan)[0].id: 7}))
+    create(1, plan=with_avro_ids(plan, {topic_sinks(plan)[0].id: 7}, {}))
     assert run().stdout.startswith("unchanged  p  batch 2")

@@ -5,7 +5,12 @@ import pytest
 
 from kaflow_engine.connectors.kafka.admin import create_topic, describe, topic_settings
 from kaflow_engine.connectors.kafka.client import open_producer
-from kaflow_engine.connectors.kafka.output.topics import NewTopic, create_outputs, register_output
+from kaflow_engine.connectors.kafka.output.topics import (
+    NewTopic,
+    Subject,
+    create_outputs,
+    register_output,
+)
 from kaflow_engine.connectors.kafka.topic_schemas import registry_of, resolve_schemas, sample
 from kaflow_engine.errors import Location, SinkError, SourceError
 from kaflow_engine.model.columns import Column
@@ -142,17 +147,36 @@ def test_avro_columns_come_from_the_registry(broker, registry, kafka, topic_name
 def test_an_output_schema_is_registered_or_refused_in_the_registrys_words(registry, topic_name):
     settings = Config.model_validate({"kafka": {"schemaRegistry": registry.url}})
     client = registry_of(settings)
-    first = register_output(client, topic_name, "avro", record(("id", "long")), AT)
-    assert register_output(client, topic_name, "avro", record(("id", "long")), AT) == first
+    values = Subject(topic=topic_name, part="value", format="avro")
+    first = register_output(client, values, record(("id", "long")), AT)
+    assert register_output(client, values, record(("id", "long")), AT) == first
     with pytest.raises(SinkError, match=f"refuses the schema of '{topic_name}-value'") as caught:
-        register_output(client, topic_name, "avro", record(("id", "long"), ("new", "string")), AT)
+        register_output(client, values, record(("id", "long"), ("new", "string")), AT)
     assert caught.value.at == AT
     assert caught.value.hint
 
 
+@pytest.mark.services
+def test_keys_have_a_schema_of_their_own(registry, topic_name):
+    settings = Config.model_validate({"kafka": {"schemaRegistry": registry.url}})
+    client = registry_of(settings)
+    keys = Subject(topic=topic_name, part="key", format="avro")
+    register_output(client, keys, '"long"', AT)
+    assert client is not None
+    assert client.latest(f"{topic_name}-key").schema == '"long"'
+    with pytest.raises(SinkError, match=f"refuses the schema of '{topic_name}-key'"):
+        register_output(client, keys, '"string"', AT)
+
+
+def test_avro_keys_of_an_output_need_a_registry():
+    keys = Subject(topic="out", part="key", format="avro")
+    with pytest.raises(SinkError, match="the keys of output topic 'out' are Avro, and no schema"):
+        register_output(None, keys, '"long"', AT)
+
+
 def test_an_avro_output_needs_a_registry():
     with pytest.raises(SinkError, match="no schema registry is configured"):
-        register_output(None, "out", "avro", "{}", AT)
+        register_output(None, Subject(topic="out", part="value", format="avro"), "{}", AT)
 
 
 @pytest.mark.kafka

@@ -124,7 +124,7 @@ def test_every_key() -> None:
             "topic": "dev.out",
             "format": "avro",
             "key": "on",
-            **dict.fromkeys(("key_format", "changes", "operation")),
+            **dict.fromkeys(("key_format", "key_schema", "changes", "operation")),
             "schema_": {
                 "name": "Row",
                 "fields": (

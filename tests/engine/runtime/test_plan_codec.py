@@ -81,5 +81,5 @@ def test_a_decision_names_all_chains_of_a_plan():
         )
     }
     assert len(marks) == 10
-    with_ids = with_avro_ids(plan, {sink.id: 7 for sink in plan.sinks})
+    with_ids = with_avro_ids(plan, {sink.id: 7 for sink in plan.sinks}, {})
     assert decided(with_ids) == decided(plan)

@@ -77,7 +77,7 @@ STATE = StateRecord(
 def plan(tmp_path):
     columns = {"events": (Column("id", "VARCHAR"), Column("n", "BIGINT"))}
     found = build_plan(SPEC, Config(warehouse=str(tmp_path / "warehouse")), columns).plan
-    return with_avro_ids(found, {topic_sinks(found)[1].id: 7})
+    return with_avro_ids(found, {topic_sinks(found)[1].id: 7}, {})
 
 
 class Records:

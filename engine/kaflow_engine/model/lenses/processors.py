@@ -16,9 +16,9 @@ from kaflow_engine.model.files.tree import (
     lay_over,
 )
 from kaflow_engine.model.files.yaml_file import Document, in_order
+from kaflow_engine.model.key_formats import KEY_TYPES, TEXT, KeyFormat, of_value, window_of
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.lowering.program import lower_processor
-from kaflow_engine.model.lenses.lowering.scope import StructForm
 from kaflow_engine.model.lenses.lowering.sources import Declared
 from kaflow_engine.model.lenses.specs import SHAPE, ProcessorSpec, ProcessorTopicSpec, struct_type
 from kaflow_engine.model.pipelines.contract import FunctionKindOf
@@ -112,7 +112,8 @@ def _wrong_nullable(spec: ProcessorSpec | None, tree: Entries) -> Iterator[Model
 
 def _keys_without_fields(spec: ProcessorSpec | None, tree: Entries) -> Iterator[ModelError]:
     for name, topic in spec.topics.items() if spec is not None else ():
-        if topic.key_columns and topic.key_format in ("int", "long", "bytes"):
+        plain = topic.key_format in ("int", "long", "bytes")
+        if topic.key_columns and (plain or window_of(topic.key_format) is not None):
             node = find(tree, ("topics", name, "key_columns"))
             yield ModelError(
                 f"keys of '{name}' are {topic.key_format}, and have no fields",
@@ -144,7 +145,7 @@ def _declared(spec: ProcessorSpec | None) -> Mapping[str, Declared]:
     return {
         name: Declared(
             format=topic.format,
-            key=topic.key_columns or None,
+            key=_key_fields(topic),
             key_form=_struct_form(topic),
             whole=next(iter(topic.columns or {"value": ""})) if topic.format == "raw" else None,
             columns=None if topic.columns is None else frozenset(map(str.lower, topic.columns)),
@@ -154,12 +155,22 @@ def _declared(spec: ProcessorSpec | None) -> Mapping[str, Declared]:
     }
 
 
-def _struct_form(topic: ProcessorTopicSpec) -> StructForm | None:
+def _key_fields(topic: ProcessorTopicSpec) -> Mapping[str, str] | None:
+    """Return the fields of keys, with a window those of that."""
+    window = window_of(topic.key_format)
+    if window is None:
+        return topic.key_columns or None
+    kind = KEY_TYPES[of_value(topic.key_format)] or topic.key_type or TEXT
+    times = ["window.start", *(["window.end"] if window == "session" else [])]
+    return {"value": kind, **dict.fromkeys(times, "BIGINT")}
+
+
+def _struct_form(topic: ProcessorTopicSpec) -> KeyFormat | None:
     match topic.key_format:
         case "json" | "avro" if topic.key_columns:
             return topic.key_format
-        case _:
-            return None
+        case form:
+            return form if window_of(form) is not None else None
 
 
 def _pipeline(
@@ -195,7 +206,7 @@ def _plain(topics: Entries, specs: Mapping[str, ProcessorTopicSpec]) -> Iterator
             continue
         kept = [each for each in entry.value.entries if each.key not in _OF_PROCESSORS]
         spec = specs.get(entry.key)
-        if spec is not None and _struct_form(spec) and spec.key_type is None:
+        if spec is not None and spec.key_columns and _struct_form(spec) and spec.key_type is None:
             kind = from_plain(struct_type(spec.key_columns), entry.at)
             kept.append(Entry(key="key_type", at=entry.at, value=kind))
         yield replace(entry, value=replace(entry.value, entries=tuple(kept)))

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
-from kaflow_engine.model.key_formats import WrittenKeyFormat
+from kaflow_engine.model.key_formats import KeyFormat
 from kaflow_engine.model.names import Filled, HeaderOperation, OutputKey, TableName, Topic
 from kaflow_engine.model.outputs.new_topic import NewTopicSpec
 from kaflow_engine.model.outputs.side_output_specs import SideOutputSpec
@@ -23,6 +23,13 @@ class SchemaSpec(Spec):
     """Of the record, message or object."""
     fields: tuple[dict[str, object], ...] | None = None
     """The fields, as in an Avro schema; None: derived from the query."""
+
+
+class KeySchemaSpec(Spec):
+    """The schema that the keys of an output have."""
+
+    name: Filled = "Key"
+    """Of the record."""
 
 
 class ColumnSpec(Spec):
@@ -43,8 +50,10 @@ class OutputSpec(Spec):
     key: OutputKey | None = None
     """The output column that becomes the record's key, or several whose JSON object does; None:
     records have that of their row."""
-    key_format: WrittenKeyFormat | None = None
+    key_format: KeyFormat | None = None
     """None: that of a record's key which passes as it is, else text."""
+    key_schema: KeySchemaSpec | None = None
+    """Of Avro keys; None: derived from the query, as is all but the name."""
     schema_: SchemaSpec | None = Field(default=None, alias="schema")
     changes: Literal["append"] | None = None
     """Each change of a table is a record of its own; None: it replaces the one of its key."""

@@ -8,7 +8,16 @@ from kaflow_engine.model.files.tree import Entries, Items, brief, text_at
 from kaflow_engine.model.outputs.sink_specs import has_settings
 from kaflow_engine.model.spec import Path
 
-_OF_TOPIC = ("key", "key_format", "format", "schema", "changes", "operation", "new_topic")
+_OF_TOPIC = (
+    "key",
+    "key_format",
+    "key_schema",
+    "format",
+    "schema",
+    "changes",
+    "operation",
+    "new_topic",
+)
 _OF_TABLE = ("partition", "interval")
 _TARGETS = {"kafka": "topic", "delta": "table"}
 
@@ -27,6 +36,17 @@ def output_of_one_kind(tree: Entries) -> Iterator[ModelError]:
     """Rows go to a topic or into a table, and some keys belong to one of them."""
     for path, output in _topics_and_tables(tree):
         yield from _of_one_kind(tree, path, output)
+
+
+def schema_of_keys(tree: Entries) -> Iterator[ModelError]:
+    """A schema of keys is given where they have one."""
+    for path, output in outputs_of(tree):
+        if output.get("key_schema") is not None and text_at(output, "key_format") != "avro":
+            yield ModelError(
+                f"{dotted(path)}.key_schema is only for keys that are Avro",
+                place(tree, (*path, "key_schema")),
+                f"set {dotted(path)}.key_format to avro, or remove it",
+            )
 
 
 def _topics_and_tables(tree: Entries) -> Iterator[tuple[Path, Entries]]:

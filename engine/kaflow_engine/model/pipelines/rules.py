@@ -14,6 +14,7 @@ from kaflow_engine.model.pipelines.output_rules import (
     one_output_for_a_target,
     output_of_one_kind,
     outputs_of,
+    schema_of_keys,
 )
 from kaflow_engine.model.pipelines.phase_rules import phases_of_sources
 from kaflow_engine.model.pipelines.query_rules import (
@@ -195,6 +196,7 @@ RULES: tuple[Rule, ...] = (
     settings_without_a_query,
     state_of_queries,
     schema_without_registry,
+    schema_of_keys,
     fields_without_name,
     versions_of_dimensions,
     null_values_of_dimensions,

@@ -19,12 +19,13 @@ from kaflow_engine.flow.sinks import (
     TopicSink,
     value_columns,
 )
+from kaflow_engine.formats.avro.keys import encode_keys
 from kaflow_engine.formats.contract import Encoder, IdSchema, format_of
 from kaflow_engine.formats.headers import entry_text, headers_sql, with_entry_sql
 from kaflow_engine.formats.keys import key_bytes_sql
-from kaflow_engine.formats.pick import keep
+from kaflow_engine.formats.pick import at_places, keep
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.key_formats import WrittenKeyFormat
+from kaflow_engine.model.key_formats import KeyFormat
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.layout import selected
@@ -60,6 +61,7 @@ def encode_rows(
     beside = {"$key": _key_sql(sink, columns), "$headers": _headers_sql(sink, columns)}
     changes = any(column.name == OPERATION for column in columns)
     gone = _without_value(sink)
+    key_type = next((column.type for column in columns if column.name == sink.key), None)
     columns = value_columns(sink, columns)
     value, encoder = _value(sink, columns)
     if changes and value is not None:
@@ -68,7 +70,8 @@ def encode_rows(
     chosen = ["*"] if value is None else [*map(identifier, numbers)]
     chosen += [f"{part} AS {identifier(name)}" for name, part in made.items()]
     found, failed = guarded(f"SELECT {', '.join(chosen)} FROM ({sql})", rows)
-    bad = bad_records(failed)
+    found, unkeyed = _with_key_bytes(sink, found, key_type)
+    bad = [*bad_records(failed), *unkeyed]
     if encoder is not None:
         kept = [*numbers, *beside]
         deletes = _deletes(found, kept, gone) if changes else None
@@ -110,10 +113,35 @@ def _key_sql(sink: Sink, columns: Sequence[Column]) -> str:
     column = next((column for column in columns if column.name == sink.key), None)
     if column is None:
         return "NULL::BLOB"
-    form: WrittenKeyFormat = "text"
+    form: KeyFormat = "text"
     if isinstance(sink, TopicSink):
         form = "bytes" if sink.takes_bytes else sink.key_format
     return key_bytes_sql(form, column.type, selected(column))
+
+
+def _with_key_bytes(
+    sink: Sink, found: pa.Table, kind: str | None
+) -> tuple[pa.Table, list[BadRecord]]:
+    """Return rows with the bytes of keys that no SQL writes."""
+    schema = sink.key_schema if isinstance(sink, TopicSink) else None
+    if not isinstance(sink, TopicSink) or schema is None or kind is None:
+        return found, []
+    assert sink.key_schema_id is not None
+    keys = found.column("$key").combine_chunks()
+    places = pc.indices_nonzero(keys.is_valid())
+    encoded = encode_keys(keys.take(places), kind, IdSchema(sink.key_schema_id, schema))
+    written = at_places(encoded.array, places, len(keys))
+    numbers = found.column("rn")
+    bad = [
+        BadRecord(
+            row=numbers[places[b.row].as_py()].as_py(),
+            phase="encode",
+            error=b.error,
+            message=f"the key: {b.message}",
+        )
+        for b in encoded.bad
+    ]
+    return found.set_column(found.column_names.index("$key"), "$key", written), bad
 
 
 def _headers_sql(sink: Sink, columns: Sequence[Column]) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.contract import Evidence, SchemaById, format_of
 from kaflow_engine.formats.decoded import Decoded
@@ -14,8 +15,10 @@ from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.formats.schema_changes import refuse_changes
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.letters import CHAIN, REDRIVE, UNREADABLE, read_mark
+from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
+from kaflow_engine.operators.source.keys import read_keys
 from kaflow_engine.operators.source.record_values import with_record_columns
 
 
@@ -135,7 +138,7 @@ def _timed_by(
         schema_by_id: Writer schemas, where they are registered.
     """
     records, missing = read.records, read.nulls["rn"].combine_chunks()
-    rows, untimed = _timed(topic, read.rows, records)
+    rows, untimed = _timed(topic, read.rows, records, schema_by_id)
     deletes = topic.is_kept and topic.on_null != "row"
     tombstones = read.nulls if deletes else read.nulls.slice(0, 0)
     if topic.on_null == "row":
@@ -185,13 +188,21 @@ def _watched(topic: TopicParams, schema_by_id: Callable[[int], str]) -> Callable
 
 
 def _timed(
-    topic: TopicParams, rows: pa.Table, records: pa.Table
+    topic: TopicParams,
+    rows: pa.Table,
+    records: pa.Table,
+    schema_by_id: Callable[[int], str],
 ) -> tuple[pa.Table, list[BadRecord]]:
     """Add `$ts`; records without an event time are bad."""
     if topic.event_time is None:
         stamps = pick(records.column("timestamp"), rows.column("rn"))
         return rows.append_column("$ts", stamps), []
+    columns, key = rows.column_names, f"c.{KEY}"
+    if identifier(key) in topic.event_time:
+        keys = pick(records.column("key"), rows.column("rn"))
+        rows = rows.append_column(key, read_keys(topic, keys, schema_by_id).values)
     found, failed = guarded(f'SELECT *, {topic.event_time} AS "$ts" FROM rows', rows)
+    found = found.select([*columns, "$ts"])
     bad = [
         BadRecord(row=b.row, phase="event_time", error=b.error, message=b.message) for b in failed
     ]

@@ -1,21 +1,31 @@
 """The Kafka keys of records as values of the type that a query reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.sources import TopicParams
-from kaflow_engine.formats.contract import SchemaById, format_of
+from kaflow_engine.formats.avro.keys import decode_keys
+from kaflow_engine.formats.contract import SchemaById
 from kaflow_engine.formats.json.decode import decode_json
 from kaflow_engine.formats.keys import WIDTHS
+from kaflow_engine.formats.pick import at_places
 from kaflow_engine.formats.types import fields_of
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.key_formats import KeyFormat
+from kaflow_engine.model.key_formats import (
+    WINDOWED_END,
+    WINDOWED_KEY,
+    WINDOWED_START,
+    KeyFormat,
+    WindowOfKey,
+    of_value,
+    window_of,
+)
 
 _SQL: Mapping[KeyFormat, str] = {
     "text": "TRY(decode(key))",
@@ -43,6 +53,8 @@ def read_keys(topic: TopicParams, keys: pa.ChunkedArray, schema_by_id: SchemaByI
         keys: Null where a record has none.
         schema_by_id: Writer schemas of Avro.
     """
+    if (window := window_of(topic.key_format)) is not None:
+        return _windowed(topic, window, keys.combine_chunks(), schema_by_id)
     if topic.key_format == "json":
         return _json(topic.key_type, keys.combine_chunks())
     if topic.key_format == "avro":
@@ -77,19 +89,45 @@ def _json(kind: str, keys: pa.Array) -> Keys:
         for place in pc.indices_nonzero(pc.and_(keys.is_valid(), pc.invert(ok))).to_pylist()
     }
     wrong |= {places[bad.row].as_py(): f"the key is no {kind}" for bad in found.bad}
-    return Keys(_at_places(read, places.take(found.good), len(keys)), wrong)
+    return Keys(at_places(read, places.take(found.good), len(keys)), wrong)
 
 
 def _avro(kind: str, keys: pa.Array, schema_by_id: SchemaById) -> Keys:
     places = pc.indices_nonzero(keys.is_valid())
-    found = format_of("avro").decode(keys.take(places), fields_of(kind), schema_by_id)
-    columns = [column.combine_chunks() for column in found.table.columns]
-    read = pa.StructArray.from_arrays(columns, fields=list(found.table.schema))
+    read, found = decode_keys(keys.take(places), kind, schema_by_id)
     wrong = {places[bad.row].as_py(): f"the key: {bad.message}" for bad in found.bad}
-    return Keys(_at_places(read, places.take(found.good), len(keys)), wrong)
+    return Keys(at_places(read, places.take(found.good), len(keys)), wrong)
 
 
-def _at_places(values: pa.Array, places: pa.Array, count: int) -> pa.Array:
-    """Return values at their places among so many, and null at the others."""
-    at = pc.index_in(pa.array(np.arange(count)), places.cast(pa.int64()))
-    return values.take(at)
+def _windowed(
+    topic: TopicParams, window: WindowOfKey, keys: pa.Array, schema_by_id: SchemaById
+) -> Keys:
+    """Read what stands before the window, and its times behind that."""
+    names = (WINDOWED_START,) if window == "windowed" else (WINDOWED_END, WINDOWED_START)
+    width = WIDTHS["long"] * len(names)
+    long = pc.greater_equal(pc.binary_length(keys), width)
+    fitting = pc.if_else(long, keys, None)
+    kind = next(c.type for c in fields_of(topic.key_type) if c.name == WINDOWED_KEY)
+    inside = replace(topic, key_format=of_value(topic.key_format), key_type=kind)
+    before = pa.chunked_array([pc.binary_slice(fitting, 0, -width)])
+    read = read_keys(inside, before, schema_by_id)
+    rows = pa.table({"times": pc.binary_slice(fitting, -width, None)})
+    parts = (
+        f"CAST(CAST(times[{n * 8 + 1}:{n * 8 + 8}] AS BIT) AS BIGINT) AS {identifier(name)}"
+        for n, name in enumerate(names)
+    )
+    times = query(f"SELECT {', '.join(parts)} FROM rows", rows=rows)
+    values = _one(read.values)
+    order = (WINDOWED_START, WINDOWED_END)[: len(names)]
+    fields = {WINDOWED_KEY: values, **{name: _one(times[name]) for name in order}}
+    wrong = {
+        place: f"the key has {len(keys[place].as_py())} bytes, and a window takes {width}"
+        for place in pc.indices_nonzero(pc.invert(pc.fill_null(long, True))).to_pylist()
+    }
+    missing = pc.invert(values.is_valid())
+    found = pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=missing)
+    return Keys(found, {**read.wrong, **wrong})
+
+
+def _one(values: Any) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

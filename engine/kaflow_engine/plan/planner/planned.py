@@ -23,6 +23,8 @@ class PlannedPipeline:
     """The columns of every topic it reads."""
     plan: Flow
 
-    def with_avro_ids(self, ids: Mapping[str, int]) -> "PlannedPipeline":
+    def with_avro_ids(
+        self, ids: Mapping[str, int], key_ids: Mapping[str, int]
+    ) -> "PlannedPipeline":
         """Return the plan with the ids under which the schemas of its sinks are registered."""
-        return replace(self, plan=with_avro_ids(self.plan, ids))
+        return replace(self, plan=with_avro_ids(self.plan, ids, key_ids))

@@ -2,14 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.flow.sources import OtherClock, TopicParams
 from kaflow_engine.formats.contract import format_of
+from kaflow_engine.formats.types import fields_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.formats import WITH_SCHEMA, one_of
-from kaflow_engine.model.record_columns import KEY_BYTES, NULL_VALUE, record_columns
+from kaflow_engine.model.key_formats import TEXT
+from kaflow_engine.model.record_columns import KEY, KEY_BYTES, NULL_VALUE, record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import history_params
 from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
@@ -72,7 +74,7 @@ def event_time_sql(
     Args:
         spec: What the author wrote.
         topic: Whose records have it.
-        name: The column; None: the Kafka timestamp.
+        name: The column, `_key` or `_key.<field>`; None: the Kafka timestamp.
         columns: Those of the topic.
 
     Raises:
@@ -82,18 +84,57 @@ def event_time_sql(
         return None, None
     place = spec.place(*spec.event_time_at(topic, name))
     found = next((c for c in columns if c.name.lower() == name.lower()), None)
+    if found is None and _is_of_key(name) and source_params(spec, topic) is None:
+        return _time_of_key(name, key_type(spec.topic(topic)), place), None
     if found is None:
         raise UnknownName("column", name, [c.name for c in columns], place)
-    column = identifier(f"c.{found.name}")
-    if found.type in _TIMES:
-        return f"epoch_ms({column})", found
-    if found.type in _INTEGERS:
-        return f"CAST({column} AS BIGINT)", found
-    raise ModelError(
-        f"event_time: column '{name}' of '{topic}' is of type {found.type}",
-        place,
-        "declare it as TIMESTAMP, or as BIGINT for epoch milliseconds",
-    )
+    sql = _milliseconds(identifier(f"c.{found.name}"), found.type)
+    if sql is None:
+        raise ModelError(
+            f"event_time: column '{name}' of '{topic}' is of type {found.type}",
+            place,
+            "declare it as TIMESTAMP, or as BIGINT for epoch milliseconds",
+        )
+    return sql, found
+
+
+def _milliseconds(sql: str, kind: str) -> str | None:
+    """Return SQL for a time in epoch milliseconds; None where its type is none of times."""
+    if kind in _TIMES:
+        return f"epoch_ms({sql})"
+    return f"CAST({sql} AS BIGINT)" if kind in _INTEGERS else None
+
+
+def _is_of_key(name: str) -> bool:
+    return name.partition(".")[0].lower() == KEY
+
+
+def _time_of_key(name: str, kind: str, place: Location) -> str:
+    """Return SQL for an event time that a key holds: of a text a number in its JSON object.
+
+    Raises:
+        ModelError: The key has no such field, or that is no time.
+    """
+    sql = identifier(f"c.{KEY}")
+    _, *path = name.split(".")
+    if path and kind == TEXT:
+        inside = literal("$" + "".join(f'."{part}"' for part in path))
+        return f"CAST(json_extract_string({sql}, {inside}) AS BIGINT)"
+    for part in path:
+        fields = {field.name.lower(): field for field in fields_of(kind)}
+        found = fields.get(part.lower())
+        if found is None:
+            raise UnknownName("field of keys", part, [each.name for each in fields.values()], place)
+        sql, kind = f"({sql}).{identifier(found.name)}", found.type
+    time = _milliseconds(sql, kind)
+    if time is None:
+        raise ModelError(
+            f"event_time: '{name}' is of type {kind}",
+            place,
+            "say what keys are with key_format and key_type: a TIMESTAMP, or a BIGINT for epoch "
+            "milliseconds",
+        )
+    return time
 
 
 def _check_schema_change(spec: PipelineSpec, config: Config, topic: str) -> None:

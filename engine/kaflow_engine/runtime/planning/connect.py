@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.output.alignment import Findings
-from kaflow_engine.connectors.kafka.output.topics import without_registry
+from kaflow_engine.connectors.kafka.output.topics import subjects, without_registry
 from kaflow_engine.connectors.kafka.permissions import require_permissions
 from kaflow_engine.connectors.kafka.topic_schemas import (
     registry_of,
@@ -113,8 +113,9 @@ def _without_columns(
 
 def _without_registry(planned: PlannedPipeline, registry: Registry | None) -> Iterator[KaflowError]:
     for sink, write in zip(planned.plan.sinks, planned.spec.writes, strict=True):
-        if registry is None and isinstance(sink, TopicSink) and sink.avro_schema is not None:
-            yield without_registry(sink.topic, sink.format, planned.spec.place(*write.at))
+        if registry is None and isinstance(sink, TopicSink):
+            for subject, _ in subjects(sink):
+                yield without_registry(subject, planned.spec.place(*write.at))
 
 
 def _nulls(planned: PlannedPipeline, registry: Registry | None) -> Findings:

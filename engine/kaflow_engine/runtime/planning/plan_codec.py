@@ -131,7 +131,7 @@ def fingerprint(plan: Flow) -> str:
 def decided(plan: Flow) -> str:
     """Return the fingerprint that decisions name: of a plan without what only a registry knows."""
     sources = tuple(replace(topic, schema_id=None) for topic in plan.sources)
-    return document_mark(with_avro_ids(replace(plan, sources=sources), {}))
+    return document_mark(with_avro_ids(replace(plan, sources=sources), {}, {}))
 
 
 @cache

@@ -12,7 +12,12 @@ from kaflow_engine.connectors.kafka.output.alignment import (
     judge_output,
     look_at_output,
 )
-from kaflow_engine.connectors.kafka.output.topics import create_outputs, new_topics, register_output
+from kaflow_engine.connectors.kafka.output.topics import (
+    create_outputs,
+    new_topics,
+    register_output,
+    subjects,
+)
 from kaflow_engine.connectors.kafka.permissions import Need, require_permissions
 from kaflow_engine.connectors.kafka.replication import Replication, warn_of_single_copies
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
@@ -126,12 +131,15 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     for notice in (*spec.nulls.mistakes(nullable, where="warn"), *found.notices):
         LOGGER.warning("%s", notice)
     places = [spec.place(*write.at) for write in spec.writes]
+    ids = {
+        (subject.part, sink.id): register_output(registry, subject, schema, at)
+        for sink, at in zip(planned.plan.sinks, places, strict=True)
+        if isinstance(sink, TopicSink)
+        for subject, schema in subjects(sink)
+    }
     planned = planned.with_avro_ids(
-        {
-            sink.id: register_output(registry, sink.topic, sink.format, sink.avro_schema, at)
-            for sink, at in zip(planned.plan.sinks, places, strict=True)
-            if isinstance(sink, TopicSink) and sink.avro_schema is not None
-        }
+        {sink: number for (part, sink), number in ids.items() if part == "value"},
+        {sink: number for (part, sink), number in ids.items() if part == "key"},
     )
     said = {w.target: w.output.new_topic for w in spec.writes if w.output.new_topic is not None}
     compacted = {sink.topic for sink in topic_sinks(planned.plan) if sink.compacted}

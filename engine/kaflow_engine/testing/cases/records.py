@@ -10,14 +10,14 @@ from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.flow.graph import columns_of, topic_sinks
 from kaflow_engine.flow.records import DEAD_LETTER, RECORDS, ROW
 from kaflow_engine.flow.sinks import TopicSink
+from kaflow_engine.formats.avro.keys import as_record, key_columns, key_schema
 from kaflow_engine.formats.contract import Evidence, IdSchema, format_of, no_schema
 from kaflow_engine.formats.keys import key_of_text, text_of_key
-from kaflow_engine.formats.types import fields_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.outputs.output_specs import SchemaSpec
 from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.testing.cases.record_keys import as_object, shown_key
 from kaflow_engine.testing.cases.specs import Case, Given, Letter, Row
 from kaflow_engine.testing.cases.values import Json, parse_json
 
@@ -51,8 +51,13 @@ def wire_of(planned: PlannedPipeline) -> Wire:
     for number, sink in enumerate(topic_sinks(planned.plan), _FIRST_ID):
         if sink.avro_schema is not None:
             written[sink.id], schemas[number] = number, sink.avro_schema
-    planned = planned.with_avro_ids(written)
     first = _FIRST_ID + len(planned.plan.sinks)
+    of_keys: dict[str, int] = {}
+    for number, sink in enumerate(topic_sinks(planned.plan), first):
+        if sink.key_schema is not None:
+            of_keys[sink.id], schemas[number] = number, sink.key_schema
+    planned = planned.with_avro_ids(written, of_keys)
+    first += len(planned.plan.sinks)
     for topic in planned.plan.sources:
         columns = planned.schemas[topic.name]
         schema = format_of(topic.format).schema_of(columns, SchemaSpec().name)
@@ -63,8 +68,7 @@ def wire_of(planned: PlannedPipeline) -> Wire:
     key_ids = {t.name: first + t.index for t in planned.plan.sources if t.key_format == "avro"}
     for topic in planned.plan.sources:
         if topic.name in key_ids:
-            schema = format_of("avro").schema_of(fields_of(topic.key_type), "Key")
-            schemas[key_ids[topic.name]] = schema or ""
+            schemas[key_ids[topic.name]] = key_schema(topic.key_type, "Key")
     return Wire(planned=planned, schemas=schemas, ids=ids, key_ids=key_ids)
 
 
@@ -134,14 +138,11 @@ def records_table(wire: Wire, given: Sequence[Given]) -> pa.Table:
 def emitted_rows(wire: Wire, output: pa.Table, batch: int) -> list[tuple[Row, bytes | None]]:
     """Return the rows of a batch in order, each with its value as it was written."""
     found = [row for row in output.to_pylist() if row["kind"] == ROW]
-    forms: dict[str, WrittenKeyFormat] = {
-        sink.topic: sink.key_format for sink in topic_sinks(wire.planned.plan)
-    }
     return [
         (
             Row(
                 topic=row["topic"],
-                key=_text(forms.get(row["topic"], "text"), row["key"]),
+                key=shown_key(wire.planned.plan, row["topic"], row["key"], wire.schemas),
                 value=value,
                 batch=batch,
                 at=row["timestamp"],
@@ -164,8 +165,9 @@ def _key(wire: Wire, record: Given) -> bytes | None:
         return None
     if topic.key_format == "avro":
         number = wire.key_ids[topic.name]
-        schema = IdSchema(number, wire.schemas[number])
-        return _written(record, "key", record.key, fields_of(topic.key_type), "avro", schema)
+        schema = IdSchema(number, as_record(wire.schemas[number]))
+        text, columns = as_object(record.key, topic.key_type), key_columns(topic.key_type)
+        return _written(record, "key", text, columns, "avro", schema)
     try:
         return key_of_text(topic.key_format, record.key.decode())
     except ValueError as error:
@@ -241,8 +243,4 @@ def _letter(headers: Sequence[Mapping[str, Any]]) -> Letter:
 def _shown_headers(headers: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, Any], ...]:
     """Return headers as people read them: bytes that are no text are escaped."""
     found = ((each["key"], each["value"]) for each in headers or ())
-    return tuple((name, _text("text", value)) for name, value in found)
-
-
-def _text(form: WrittenKeyFormat, key: bytes | None) -> str | None:
-    return None if key is None else text_of_key(form, key)
+    return tuple((n, None if value is None else text_of_key("text", value)) for n, value in found)

@@ -25,6 +25,10 @@ class OutputTopic:
     """Of the newest schema of its values; None: none is registered."""
     compatible: bool = True
     """The registry takes the schema of the output."""
+    avro_keys: bool = False
+    """A schema of keys is registered."""
+    compatible_keys: bool = True
+    """The registry takes the schema of the output's keys."""
     untold: str | None = None
     """Why the registry does not tell."""
 
@@ -58,12 +62,13 @@ def look_at_output(
     Raises:
         SourceError: No broker answers, or the registry does not, where it must.
     """
-    subject = f"{sink.topic}-value"
-    latest, untold = None, None
+    subject, of_keys = f"{sink.topic}-value", f"{sink.topic}-key"
+    latest, keys, untold = None, None, None
     if registry is not None:
         asked = registry if compare else replace(registry, patience=0.0)
         try:
             latest = asked.latest(subject)
+            keys = asked.latest(of_keys) if sink.key is not None else None
         except SourceError as error:
             if compare:
                 raise
@@ -73,11 +78,16 @@ def look_at_output(
     compatible = True
     if registry and latest and schema and language and language == latest.language and compare:
         compatible = registry.takes(subject, schema, language)
+    compatible_keys = True
+    if registry and keys and sink.key_schema and compare:
+        compatible_keys = registry.takes(of_keys, sink.key_schema, "AVRO")
     return OutputTopic(
         exists=exists,
         policy=topic_settings(kafka, sink.topic).get(_POLICY) if exists else None,
         language=latest.language if latest else None,
         compatible=compatible,
+        avro_keys=keys is not None and keys.language == "AVRO",
+        compatible_keys=compatible_keys,
         untold=untold,
     )
 
@@ -93,7 +103,11 @@ def judge_output(
         at: Where the author wrote the output.
         bootstrap: The brokers, for commands in hints.
     """
-    found = (_other_format(sink, topic, at), _incompatible(sink, topic, at))
+    found = (
+        _other_format(sink, topic, at),
+        _incompatible(sink, topic, at),
+        _other_keys(sink, topic, at),
+    )
     policy = _other_policy(sink, topic, at, bootstrap) if topic.policy is not None else Findings()
     both = [each for each in found if each is not None]
     untold = () if topic.untold is None else (_untold(sink, topic.untold, at),)
@@ -138,6 +152,27 @@ def _incompatible(
         f"registered as '{sink.topic}-value'",
         at,
         "change the query or output.schema so that it stays compatible, or write to another topic",
+    ), True
+
+
+def _other_keys(
+    sink: TopicSink, topic: OutputTopic, at: Location | None
+) -> tuple[KaflowError, bool] | None:
+    """Return a disagreement about keys, and whether it is a mistake."""
+    if sink.key_schema is not None and not topic.compatible_keys:
+        return SinkError(
+            f"the schema of the keys of output topic '{sink.topic}' is not compatible with the one "
+            f"that is registered as '{sink.topic}-key'",
+            at,
+            "change what the key is made of, or write to another topic",
+        ), True
+    if sink.key_schema is not None or not topic.avro_keys or not topic.exists or sink.takes_bytes:
+        return None
+    return SinkError(
+        f"the keys of output topic '{sink.topic}' are registered as Avro, in '{sink.topic}-key', "
+        f"and this output writes {sink.key_format}",
+        at,
+        "write output.key_format: avro, or write to another topic",
     ), True
 
 

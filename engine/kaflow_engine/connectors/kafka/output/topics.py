@@ -1,12 +1,14 @@
 """Makes ready what a pipeline writes to: its topics, and the schema of their values."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.replication import Replication
 from kaflow_engine.errors import Location, SinkError
+from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.outputs.new_topic import NewTopicSpec
@@ -14,37 +16,61 @@ from kaflow_engine.model.outputs.new_topic import NewTopicSpec
 COMPACTED = {"cleanup.policy": "compact"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What the schemas of an output topic's values, or of its keys, are registered under."""
+
+    topic: str
+    part: Literal["value", "key"]
+    format: str
+
+    @property
+    def name(self) -> str:
+        """As the registry knows it."""
+        return f"{self.topic}-{self.part}"
+
+
+def subjects(sink: TopicSink) -> Iterator[tuple[Subject, str]]:
+    """Yield the subjects of an output that has schemas, with these."""
+    if sink.avro_schema is not None:
+        yield Subject(topic=sink.topic, part="value", format=sink.format), sink.avro_schema
+    if sink.key_schema is not None:
+        yield Subject(topic=sink.topic, part="key", format="avro"), sink.key_schema
+
+
 def register_output(
-    registry: Registry | None, topic: str, form: str, schema: str, at: Location | None = None
+    registry: Registry | None, subject: Subject, schema: str, at: Location | None = None
 ) -> int:
-    """Register the schema of an output topic as `<topic>-value` and return its id.
+    """Register a schema of an output topic and return its id.
 
     Args:
         registry: None: the configuration names none.
-        topic: The output topic.
-        form: The format of its values.
+        subject: Of the values or of the keys.
         schema: Their schema.
         at: Where the author wrote the output.
 
     Raises:
         SinkError: There is no registry, or it refuses; says what the registry said.
     """
-    written = format_of(form)
+    written = format_of(subject.format)
     if registry is None:
-        raise without_registry(topic, form, at)
+        raise without_registry(subject, at)
     try:
-        return written.register(registry, f"{topic}-value", schema)
+        return written.register(registry, subject.name, schema)
     except SinkError as error:
         raise SinkError(error.message, error.at or at, error.hint) from error
 
 
-def without_registry(topic: str, form: str, at: Location | None) -> SinkError:
+def without_registry(subject: Subject, at: Location | None) -> SinkError:
     """Return why an output cannot be written whose schema has no registry to go to."""
+    title = format_of(subject.format).traits.title
+    key = subject.part == "key"
+    topic = f"output topic '{subject.topic}'"
+    what = f"the keys of {topic} are" if key else f"{topic} is"
     return SinkError(
-        f"output topic '{topic}' is {format_of(form).traits.title}, and no schema registry is "
-        "configured",
+        f"{what} {title}, and no schema registry is configured",
         at,
-        "set kafka.schemaRegistry, or write output.format: json",
+        f"set kafka.schemaRegistry, or write output.{'key_format' if key else 'format'}: json",
     )
 
 

@@ -106,9 +106,9 @@ class Cursor:
             return False
         return not (word in _WITH_BY and self.is_word("BY", ahead=1))
 
-    def name(self, what: str = "a name") -> Name:
-        """Take a name."""
-        if not self.is_name():
+    def name(self, what: str = "a name", *, behind_dot: bool = False) -> Name:
+        """Take a name; behind a dot END is one, as in `_key.window.end`."""
+        if not self.is_name() and not (behind_dot and self.is_word("END")):
             token = self.peek()
             word = token.text if token is not None and token.text.upper() in RESERVED else None
             self.fail(what, hint=f"write it in back-ticks: `{word}`" if word else None)

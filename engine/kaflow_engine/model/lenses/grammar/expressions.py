@@ -46,7 +46,7 @@ def field(cursor: Cursor) -> Field:
     parts = [cursor.name("a field")]
     while cursor.is_kind(TokenType.DOT) and not cursor.is_kind(TokenType.STAR, ahead=1):
         cursor.take()
-        parts.append(cursor.name("a field"))
+        parts.append(cursor.name("a field", behind_dot=True))
     return Field(offset=parts[0].offset, parts=tuple(parts))
 
 

@@ -1,28 +1,37 @@
 """A processor → the tree that a pipeline file would have."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.files.tree import Entries
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.statements import parse
-from kaflow_engine.model.lenses.grammar.syntax import Insert, Setting, Statement, With
+from kaflow_engine.model.lenses.grammar.syntax import (
+    Insert,
+    Name,
+    Query,
+    Setting,
+    Statement,
+    With,
+)
 from kaflow_engine.model.lenses.lowering.formats import key_format, value_format
 from kaflow_engine.model.lenses.lowering.joins import joined_together
 from kaflow_engine.model.lenses.lowering.output_topics import (
     topic_entries,
     topics_that_are_not_written,
 )
-from kaflow_engine.model.lenses.lowering.queries import LoweredQuery, lower_query
+from kaflow_engine.model.lenses.lowering.queries import NEW_KEY, LoweredQuery, lower_query
 from kaflow_engine.model.lenses.lowering.settings import Settings, read_settings
 from kaflow_engine.model.lenses.lowering.sources import (
     Declared,
+    Reading,
     Sources,
     Ways,
     event_time_of,
 )
 from kaflow_engine.model.lenses.lowering.tree import Part, entry, pipeline_tree
+from kaflow_engine.model.lenses.lowering.writer import quoted
 from kaflow_engine.model.pipelines.contract import FunctionKindOf, no_function
 from kaflow_engine.model.sources.nulls import Operand
 
@@ -120,6 +129,7 @@ def _ways(statements: tuple[Statement, ...]) -> dict[str, Ways]:
 def _with(statement: With, sources: Sources, parts: _Parts) -> None:
     lowered = lower_query(statement.query, sources, writes=False)
     parts.operands += lowered.operands
+    lowered = _rekeyed(statement.name, statement.query, lowered, sources, parts)
     name = statement.name.text
     sources.later.discard(name)
     sources.relations[name] = lowered.relation
@@ -128,18 +138,33 @@ def _with(statement: With, sources: Sources, parts: _Parts) -> None:
     parts.parts.append(Part(name=name, at=at, start=start, query=lowered))
 
 
+def _rekeyed(
+    name: Name, query: Query, lowered: LoweredQuery, sources: Sources, parts: _Parts
+) -> LoweredQuery:
+    """Return a TABLE that gets another key as it is read by that; others as they are."""
+    if not lowered.rekeyed:
+        return lowered
+    at, start = sources.source.place(name.offset), sources.source.place(query.offset)
+    rows, by_key = f"{name.text} rows", f"{name.text} by key"
+    parts.parts.append(Part(name=rows, at=at, start=start, query=lowered))
+    sources.readings[by_key] = Reading(of=rows, topic=False, at=at, key=NEW_KEY)
+    sql = f"SELECT * EXCLUDE ({quoted(NEW_KEY)}) FROM {quoted(by_key)}"
+    return replace(lowered, sql=sql, joined=None)
+
+
 def _insert(statement: Insert, sources: Sources, settings: Settings, parts: _Parts) -> None:
-    stores_key = statement.key is not None and statement.key.name != "AVRO"
-    lowered = lower_query(statement.query, sources, writes=True, stores_key=stores_key)
+    stored = statement.key.name if statement.key is not None else None
+    lowered = lower_query(statement.query, sources, writes=True, stored=stored)
     parts.operands += lowered.operands
+    lowered = _rekeyed(statement.target, statement.query, lowered, sources, parts)
     at = sources.source.place(statement.target.offset)
     start = sources.source.place(statement.query.offset)
     of_keys = key_format(statement, lowered.relation, sources.source)
     form = value_format(statement, lowered.relation, sources.source)
     topic = statement.target.text
     entries = [entry("topic", topic, at), entry("format", form, at)]
-    if of_keys is not None and statement.key is not None:
-        place = sources.source.place(statement.key.offset)
+    if of_keys is not None:
+        place = sources.source.place((statement.key or statement.target).offset)
         entries.append(entry("key_format", of_keys, place))
     query: LoweredQuery | None = lowered
     if lowered.grace is not None:
@@ -147,7 +172,7 @@ def _insert(statement: Insert, sources: Sources, settings: Settings, parts: _Par
         parts.parts.append(Part(name=name, at=at, start=start, query=lowered))
         entries.insert(0, entry("from", name, start))
         query = None
-    entries += topic_entries(settings, topic, form, at)
+    entries += topic_entries(settings, topic, form, of_keys, at)
     parts.parts.append(Part(name=None, at=at, start=start, query=query, entries=tuple(entries)))
 
 

@@ -23,6 +23,7 @@ from kaflow_engine.model.lenses.lowering.fields import (
 )
 from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Scope
 from kaflow_engine.model.lenses.lowering.writer import Writer, quoted
+from kaflow_engine.model.record_columns import KEY
 
 WHOLE = "value"
 """The column that is a value as a whole."""
@@ -92,7 +93,9 @@ def items_of(query: Query, scope: Scope) -> Items:
     )
 
 
-def write_items(items: Items, scope: Scope, out: Writer, *, default_key: bool) -> None:
+def write_items(
+    items: Items, scope: Scope, out: Writer, *, default_key: bool, as_struct: bool, key_as: str
+) -> None:
     """Write the items, the key behind the others.
 
     Args:
@@ -100,6 +103,8 @@ def write_items(items: Items, scope: Scope, out: Writer, *, default_key: bool) -
         scope: What names mean.
         out: Where to write.
         default_key: Whether the key of the record is written where the SELECT says no other.
+        as_struct: Whether a key with fields is a struct; else it is a text of JSON.
+        key_as: What the key is called.
     """
 
     def expression(node: Expression) -> None:
@@ -114,13 +119,18 @@ def write_items(items: Items, scope: Scope, out: Writer, *, default_key: bool) -
     if items.key is not None:
         out.put(separator)
         expression(_expression(items.key, scope))
-        out.put(" AS _key")
     elif items.key_fields:
-        out.put(separator, "to_json(")
+        out.put(separator, *([] if as_struct else ["to_json("]))
         write_struct(items.key_fields, out, expression)
-        out.put(") AS _key")
+        out.put(*([] if as_struct else [")"]))
+    elif default_key and as_struct and scope.driving.shape.is_json_text:
+        out.put(separator)
+        write_struct(tuple(_key_fields_of(scope.driving, out.first)), out, expression)
     elif default_key:
-        out.put(separator, scope.own_key(), " AS _key")
+        out.put(separator, scope.own_key())
+    else:
+        return
+    out.put(" AS ", key_as if key_as == KEY else quoted(key_as))
 
 
 def _write_columns(values: Iterable[MadeField | Everything], scope: Scope, out: Writer) -> None:

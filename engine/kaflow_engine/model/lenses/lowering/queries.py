@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kaflow_engine.errors import SqlError
 from kaflow_engine.model.lenses.grammar.syntax import Duration, Join, Query
 from kaflow_engine.model.lenses.lowering.expressions import CONJUNCT, write, write_list
+from kaflow_engine.model.lenses.lowering.formats import goes_on
 from kaflow_engine.model.lenses.lowering.joins import Joined
 from kaflow_engine.model.lenses.lowering.nulls.queries import nulls_of
 from kaflow_engine.model.lenses.lowering.projections import (
@@ -20,10 +21,13 @@ from kaflow_engine.model.lenses.lowering.projections import (
 from kaflow_engine.model.lenses.lowering.scope import Input, Scope, Shape
 from kaflow_engine.model.lenses.lowering.sources import Relation, Sources
 from kaflow_engine.model.lenses.lowering.writer import Writer, quoted
+from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.sources.nulls import Operand
 
 GRACE = 86_400_000
 """How long after its end a window takes records without GRACE BY, as in Kafka Streams."""
+NEW_KEY = "new key"
+"""What the key is called that a SELECT gives a TABLE."""
 _TIME = "_time"
 """What the event time of a record is called in DuckDB's SQL."""
 
@@ -49,10 +53,12 @@ class LoweredQuery:
     """How its sources are joined; None: it has no joins."""
     operands: tuple[Operand, ...]
     """Which may be NULL, and must not."""
+    rekeyed: bool = False
+    """Its rows are a TABLE by the column `NEW_KEY`, which is none of them."""
 
 
 def lower_query(
-    query: Query, sources: Sources, *, writes: bool, stores_key: bool = False
+    query: Query, sources: Sources, *, writes: bool, stored: str | None = None
 ) -> LoweredQuery:
     """Lower a SELECT.
 
@@ -60,7 +66,7 @@ def lower_query(
         query: As its author wrote it.
         sources: What it may read; roles of topics are added.
         writes: Whether its rows go to a topic.
-        stores_key: Whether keys are written in a format that the processor says.
+        stored: The format in which keys are written; None: the processor does not say it.
 
     Raises:
         ModelError: It says something that is not there, or that cannot be.
@@ -85,12 +91,6 @@ def lower_query(
     else:
         refuse_aggregates(query, scope)
     table = all(each.shape.kind == "TABLE" for each in inputs)
-    if table and items.key_offset is not None and not query.groups:
-        raise SqlError(
-            "the key of a TABLE cannot be changed",
-            sources.source.place(items.key_offset),
-            "write SELECT STREAM … AS _key of the topic, or remove AS _key",
-        )
     if writes and driving.shape.several_keys and driving.shape.kind == "STREAM":
         _check_own_key(query, items, scope)
     read = {each.called: sources.relation(each).rows for each in inputs}
@@ -98,8 +98,13 @@ def lower_query(
     out = Writer(sources.source, query)
     out.put("SELECT ")
     plain = not query.groups and not table
-    as_it_came = driving.shape.key_form is not None and not (stores_key or scope.outer)
-    write_items(items, scope, out, default_key=writes and plain and not as_it_came)
+    as_it_came = goes_on(driving.shape.key_form, stored) and not scope.outer
+    default_key = writes and plain and not as_it_came
+    rekeyed = table and items.key_offset is not None and not query.groups
+    key_as = NEW_KEY if rekeyed else KEY
+    write_items(
+        items, scope, out, default_key=default_key, as_struct=stored == "AVRO", key_as=key_as
+    )
     _write_sources(query, scope, out)
     _write_clauses(query, near, scope, out)
     events = [sources.relation(each).events for each in inputs]
@@ -122,7 +127,12 @@ def lower_query(
     if query.window is not None:
         grace = query.grace.milliseconds if query.grace else GRACE
     return LoweredQuery(
-        sql=out.sql, relation=relation, grace=grace, joined=joined, operands=operands
+        sql=out.sql,
+        relation=relation,
+        grace=grace,
+        joined=joined,
+        operands=operands,
+        rekeyed=rekeyed,
     )
 
 

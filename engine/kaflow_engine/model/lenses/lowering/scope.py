@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from kaflow_engine.errors import SqlError
+from kaflow_engine.model.key_formats import KeyFormat, window_of
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import Field, Kind, Name
 from kaflow_engine.model.lenses.lowering.writer import literal, quoted
@@ -19,8 +19,8 @@ _META = {
     "topic": "{}_topic",
 }
 
-StructForm: TypeAlias = Literal["json", "avro"]
-"""Formats of keys that are read as structures where their fields are said."""
+IN_WINDOWED = {"value": "key", "window.start": "start", "window.end": "end"}
+"""What Lenses calls the parts of a key with a window, and what they are here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +31,19 @@ class Shape:
     key: Mapping[str, str] | None = None
     """Fields of its key, `a.b` of one inside of another, with their DuckDB types; None: the key is
     one text."""
-    key_form: StructForm | None = None
-    """The format of a key that is a structure; None: of what has fields, JSON as text."""
+    key_form: KeyFormat | None = None
+    """The format of a key that is a structure, JSON, Avro or one with a window; None: of what has
+    fields, JSON as text."""
     whole: str | None = None
     """The column that is the whole value, where it is a text or bytes."""
     grouped: bool = False
     several_keys: bool = False
     """The key of a group is several values: it was grouped by them, or by a window."""
+
+    @property
+    def is_json_text(self) -> bool:
+        """Whether the key is a text that has fields."""
+        return self.key is not None and self.key_form is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +137,8 @@ class Scope:
             raise self._wrong(
                 path[0], f"the key of '{of.name.text}' has no field '{name}'", f"it has: {known}"
             )
+        if window_of(of.shape.key_form) is not None:
+            return f"struct_extract({self.key_of(of)}, {literal(IN_WINDOWED[name])})"
         if of.shape.key_form is not None:
             names = (f", {literal(part.text)})" for part in path)
             return "struct_extract(" * len(path) + self.key_of(of) + "".join(names)

@@ -42,13 +42,14 @@ _POLICIES = {"continue": "skip", "fail": "fail", "dlq": "dead_letter"}
 _EXACTLY_ONCE = ("exactly_once", "exactly_once_v2", "exactly_once_beta")
 AVRO_NAME = ("value.avro.record", "value.avro.namespace")
 """Settings of topics that make the full Avro name of values."""
+AVRO_KEY_NAME = ("key.avro.record", "key.avro.namespace")
+"""Those of keys."""
+AVRO_NAMES = (*AVRO_NAME, *AVRO_KEY_NAME)
 COUNTS = {"partitions": "partitions", "replication": "replication_factor"}
 """Settings of topics that are numbers, and what an output calls them."""
 
 _OTHERS: dict[str, str] = {
     "error.policy.write": "remove it: rows that cannot be written are dead letters",
-    "key.avro.record": "remove it: keys are written as text",
-    "key.avro.namespace": "remove it: keys are written as text",
 }
 """Settings of Lenses that mean nothing here, and the way out."""
 
@@ -57,6 +58,8 @@ _KNOWN = (
     "commit.interval.ms",
     "dead.letter.queue",
     "defaults.topic.autocreate",
+    "defaults.topic.key.avro.namespace",
+    "defaults.topic.key.avro.record",
     "defaults.topic.partitions",
     "defaults.topic.replication",
     "defaults.topic.value.avro.namespace",
@@ -150,10 +153,10 @@ def _of_topic(
         return found
     if key in COUNTS:
         check.number("3")
-    elif key in AVRO_NAME or key in TOPIC_CONFIG:
+    elif key in (*AVRO_NAMES, *TOPIC_CONFIG):
         check.filled()
     else:
-        raise _unknown(setting, name, key, source, (*COUNTS, *AVRO_NAME, *TOPIC_CONFIG))
+        raise _unknown(setting, name, key, source, (*COUNTS, *AVRO_NAMES, *TOPIC_CONFIG))
     at = source.place(setting.path[0].offset)
     own = TopicSetting(topic=topic, key=key, value=setting.value, at=at)
     return replace(found, topics=(*found.topics, own))

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.model.key_formats import KeyFormat
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import Field, Kind, Name, Query, Source
 from kaflow_engine.model.lenses.lowering.joins import Joined
 from kaflow_engine.model.lenses.lowering.nulls.causes import Rows, TopicRows
-from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape, StructForm
+from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape
 from kaflow_engine.model.pipelines.contract import FunctionKindOf
+from kaflow_engine.model.record_columns import KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +21,7 @@ class Declared:
     format: str | None = None
     key: Mapping[str, str] | None = None
     """Fields of its key."""
-    key_form: StructForm | None = None
+    key_form: KeyFormat | None = None
     """The format of keys that are read as structures."""
     whole: str | None = None
     """The one column of a value that is a text or bytes."""
@@ -52,6 +54,8 @@ class Reading:
     at: Location
     table: bool = True
     event_time: str | None = None
+    key: str = KEY
+    """Of a WITH that is read as a table: the column that is its key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,12 +212,28 @@ class Sources:
                 f"EVENTTIME BY of '{of.called}', which is no topic",
                 "write EVENTTIME BY in the WITH that reads the topic",
             )
-        if len(path) != 1 or path[0].text in FACETS:
+        if path and path[0].text == "_key":
+            self._check_key_time(path, of)
+        elif len(path) != 1 or path[0].text in FACETS:
             raise self._wrong(
                 said.parts[0],
-                "EVENTTIME BY needs one field of the value",
+                "EVENTTIME BY needs one field of the value, or one of the key",
                 "write EVENTTIME BY <field>, of type LONG, in ms, or TIMESTAMP",
             )
+
+    def _check_key_time(self, path: Sequence[Name], of: Input) -> None:
+        name = ".".join(part.text for part in path[1:])
+        if not name or name in (of.shape.key or ()):
+            return
+        known = ", ".join(of.shape.key or ())
+        raise self._wrong(
+            path[1],
+            f"the key of '{of.name.text}' has no field '{name}'",
+            f"it has: {known}"
+            if known
+            else f"declare topics: {of.name.text}: key_columns: {{{name}: BIGINT}} in the "
+            "processor's YAML",
+        )
 
     def _wrong(self, name: Name, message: str, hint: str) -> SqlError:
         return SqlError(message, self.source.place(name.offset), hint)
@@ -227,7 +247,9 @@ def event_time_of(query: Query, source: Source) -> str | None:
     sources = [query.source, *(join.source for join in query.joins)]
     names = [_called(each) for each in sources]
     owner, path = _owner(said, names)
-    return path[0].text if path and owner == _called(source) else None
+    if not path or owner != _called(source):
+        return None
+    return ".".join(part.text for part in path) if path[0].text == "_key" else path[0].text
 
 
 def _called(source: Source) -> str:

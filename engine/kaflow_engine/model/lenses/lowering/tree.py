@@ -10,7 +10,6 @@ from kaflow_engine.model.lenses.lowering.joins import Joined
 from kaflow_engine.model.lenses.lowering.queries import LoweredQuery
 from kaflow_engine.model.lenses.lowering.settings import Settings
 from kaflow_engine.model.lenses.lowering.sources import Reading, Sources
-from kaflow_engine.model.record_columns import KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +184,7 @@ def _reading(name: str, reading: Reading) -> Entry:
         said |= {"table": True} if reading.table else {}
         said |= {"event_time": reading.event_time} if reading.event_time else {}
         return entry(name, said, reading.at)
-    way = {"as": "table", "key": [KEY]} if reading.table else {"as": "append"}
+    way = {"as": "table", "key": [reading.key]} if reading.table else {"as": "append"}
     return entry(name, {"from": reading.of, **way}, reading.at)
 
 

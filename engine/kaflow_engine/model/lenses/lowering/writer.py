@@ -9,6 +9,8 @@ class Writer:
 
     def __init__(self, source: SourceText, first: Node) -> None:
         self.source = source
+        self.first = first.offset
+        """Of the first node in its text."""
         self._line = source.line(first.offset)
         self._parts: list[str] = []
 

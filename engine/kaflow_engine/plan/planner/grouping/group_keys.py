@@ -8,7 +8,7 @@ from kaflow_engine.model.key_formats import (
     WINDOWED_END,
     WINDOWED_KEY,
     WINDOWED_START,
-    WrittenKeyFormat,
+    KeyFormat,
     of_value,
     window_of,
 )
@@ -16,7 +16,7 @@ from kaflow_engine.plan.planner.tables.written_keys import packed_key, record_ke
 from kaflow_engine.sql.shape import Expr, QueryShape
 
 
-def key_of_group(shape: QueryShape, form: WrittenKeyFormat | None) -> Expr:
+def key_of_group(shape: QueryShape, form: KeyFormat | None) -> Expr:
     """Return what tells a group, with its window, from others.
 
     It is the grouping value, or a JSON object in the order of GROUP BY: of several values, of none,
@@ -42,7 +42,7 @@ def key_of_group(shape: QueryShape, form: WrittenKeyFormat | None) -> Expr:
     return Expr(sql=sql, uses=tuple(sorted(uses)), line=group.line)
 
 
-def _with_window(shape: QueryShape, form: WrittenKeyFormat | None) -> Expr:
+def _with_window(shape: QueryShape, form: KeyFormat | None) -> Expr:
     """Return a struct of the grouping values and the window.
 
     Of a session the end is the event time of its last record, as Kafka Streams has it.
@@ -60,7 +60,7 @@ def _with_window(shape: QueryShape, form: WrittenKeyFormat | None) -> Expr:
     return Expr(sql=packed_key(fields), uses=tuple(sorted(uses)), line=group.line)
 
 
-def is_group_key(shape: QueryShape, parts: Sequence[Expr], form: WrittenKeyFormat | None) -> bool:
+def is_group_key(shape: QueryShape, parts: Sequence[Expr], form: KeyFormat | None) -> bool:
     """Tell whether a column, or several, written in a format, have other values in each group."""
     group, found = shape.groups[-1], {part.sql for part in parts}
     if found == {key_of_group(shape, form).sql}:

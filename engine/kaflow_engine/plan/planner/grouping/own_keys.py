@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.transforms import PASSED
-from kaflow_engine.model.key_formats import WrittenKeyFormat
+from kaflow_engine.model.key_formats import KeyFormat
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY, KEY_BYTES
 from kaflow_engine.model.specs import PipelineSpec
@@ -104,9 +104,7 @@ def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Sche
     return replace(shape, outputs=(*shape.outputs, key))
 
 
-def _with_key_of_group(
-    shape: QueryShape, form: WrittenKeyFormat | None
-) -> tuple[QueryShape, Expr] | None:
+def _with_key_of_group(shape: QueryShape, form: KeyFormat | None) -> tuple[QueryShape, Expr] | None:
     """Return a query with the key of the groups whose rows it has, past transforms and look-ups;
     None: they have none."""
     behind = next((n for n, g in enumerate(reversed(shape.groups)) if not g.transform), None)

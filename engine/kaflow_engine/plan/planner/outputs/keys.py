@@ -9,11 +9,12 @@ from kaflow_engine.formats.types import fields_of
 from kaflow_engine.model.key_formats import (
     KEY_TYPES,
     TEXT,
+    WINDOWED_END,
     WINDOWED_KEY,
+    WINDOWED_START,
     KeyFormat,
     PlainKeyFormat,
     WindowOfKey,
-    WrittenKeyFormat,
     of_value,
     window_of,
 )
@@ -33,7 +34,7 @@ _WRITES: Mapping[PlainKeyFormat, frozenset[str]] = {
 """The types of columns that each format writes; of others any."""
 
 
-def key_format(spec: PipelineSpec, output: OutputParts) -> WrittenKeyFormat:
+def key_format(spec: PipelineSpec, output: OutputParts) -> KeyFormat:
     """Return the format of keys: what is said, else that of keys that pass as they are."""
     said = output.write.output.key_format
     if said is not None:
@@ -100,10 +101,12 @@ def _way_out(key: OutputShape, form: PlainKeyFormat) -> str:
 
 
 def _wrong_window(
-    spec: PipelineSpec, output: OutputParts, said: WrittenKeyFormat, window: WindowOfKey
+    spec: PipelineSpec, output: OutputParts, said: KeyFormat, window: WindowOfKey
 ) -> Iterator[ModelError]:
     place = spec.place(*output.write.at, "key_format")
     form = of_value(said)
+    if _are_windowed(output, window):
+        return
     groups = [branch.groups[-1].shape if branch.groups else None for branch in output.branches]
     kinds = [None if group is None else group.window for group in groups]
     sessions = [isinstance(kind, SessionWindow) for kind in kinds]
@@ -130,6 +133,14 @@ def _wrong_window(
             spec.place(*output.write.at, "key") if given else spec.place(*output.write.query_at),
             "remove it: the key is then what the query groups by, with the window",
         )
+
+
+def _are_windowed(output: OutputParts, window: WindowOfKey) -> bool:
+    """Tell whether keys are of the type in which keys with such windows are read."""
+    key, names = output.key, {WINDOWED_KEY, WINDOWED_START}
+    names |= {WINDOWED_END} if window == "session" else set()
+    types = {c.type for b in output.branches for c, _ in b.columns if key and c.name == key.name}
+    return bool(types) and all({field.name for field in fields_of(t)} == names for t in types)
 
 
 def _of_value(kind: str) -> str:

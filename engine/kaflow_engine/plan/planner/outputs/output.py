@@ -8,12 +8,13 @@ from typing import cast
 
 from kaflow_engine.errors import ModelError, Problems, SqlError, UnknownName
 from kaflow_engine.flow.sinks import TableParams
+from kaflow_engine.formats.avro.keys import key_schema
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.checks import conditions, wrong_checks
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.files.mistakes import dotted
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.outputs.output_specs import SchemaSpec, Write
+from kaflow_engine.model.outputs.output_specs import KeySchemaSpec, SchemaSpec, Write
 from kaflow_engine.model.pipelines.own_settings import as_said_by, owners
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
@@ -92,6 +93,8 @@ class OutputParts:
     """The queries that they look up, or whose rows their groups take, too."""
     avro: str | None
     """The schema of Avro records."""
+    key_avro: str | None
+    """The schema of Avro keys."""
     table: TableParams | None
 
     @property
@@ -224,6 +227,23 @@ def given_schema(spec: PipelineSpec, write: Write, columns: Sequence[Column]) ->
     places = [spec.place(*path, i) for i in range(len(given.fields))]
     raise_all([*wrong, *wrong_fields(schema, given.name, given.fields, places, columns)])
     return json.dumps({"type": "record", "name": given.name, "fields": list(given.fields)})
+
+
+def key_schema_of(spec: PipelineSpec, write: Write, branch: BranchParts) -> str | None:
+    """Return the schema of the keys of an output, None where they are no Avro.
+
+    Raises:
+        ModelError: A field of the key has a name or a type that Avro does not have.
+    """
+    if write.output.key_format != "avro" or branch.key is None:
+        return None
+    kind = next((c.type for c, _ in branch.columns if c.name == branch.key.name), None)
+    said = write.output.key_schema or KeySchemaSpec()
+    try:
+        return None if kind is None else key_schema(kind, said.name)
+    except ModelError as error:
+        place = error.at or spec.place(*write.at, "key_format")
+        raise SqlError(f"the key: {error.message}", place, error.hint) from error
 
 
 def output_schema(spec: PipelineSpec, write: Write, columns: Sequence[Column]) -> str | None:

@@ -75,6 +75,7 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         compacted=changes or output.has_operations,
         passes_key=passes_key(output),
         key_format=key_format(spec, output),
+        key_schema=output.key_avro,
         coalesced=coalesced,
         headers=headers.name if (headers := output.headers) else None,
         operation=output.write.output.operation_header,

@@ -16,6 +16,7 @@ from kaflow_engine.plan.planner.outputs.connector import unfit_columns
 from kaflow_engine.plan.planner.outputs.output import (
     BranchParts,
     OutputParts,
+    key_schema_of,
     output_schema,
     wrong_conditions,
     wrong_types,
@@ -74,6 +75,7 @@ def output_parts(
             for n, shape in enumerate(below(shapes), 1)
         ),
         avro=mistakes.attempt(lambda: output_schema(spec, write, values)),
+        key_avro=mistakes.attempt(lambda: key_schema_of(spec, write, first)),
         table=mistakes.attempt(
             lambda: table_params(spec, config, write, values, bool(first.gathered))
         ),

@@ -8,7 +8,7 @@ from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.flow.operators import PLACE
 from kaflow_engine.flow.windows import WINDOW_START
-from kaflow_engine.model.key_formats import WrittenKeyFormat
+from kaflow_engine.model.key_formats import KeyFormat
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.tables.record_keys import own_key_name
@@ -241,7 +241,7 @@ def key_output(
     key: Key,
     outputs: Sequence[OutputShape],
     discriminator: OutputShape | None,
-    form: WrittenKeyFormat | None,
+    form: KeyFormat | None,
 ) -> OutputShape:
     """Return the column that is the key of records.
 

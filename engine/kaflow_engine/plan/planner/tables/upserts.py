@@ -8,7 +8,7 @@ from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.flow.sinks import OPERATION, TOMBSTONE
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.key_formats import TEXT, WrittenKeyFormat
+from kaflow_engine.model.key_formats import TEXT, KeyFormat
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import NULL_VALUE, readable
 from kaflow_engine.model.specs import PipelineSpec
@@ -225,7 +225,7 @@ def _output(output: OutputShape, keys: KeysOfChanges, now: Expr, gone: str) -> O
     return replace(output, expr=Expr(sql=sql, uses=uses, line=output.expr.line))
 
 
-def _record_key(keys: Sequence[tuple[str, Expr]], form: WrittenKeyFormat | None) -> Expr:
+def _record_key(keys: Sequence[tuple[str, Expr]], form: KeyFormat | None) -> Expr:
     uses = tuple(sorted({use for _, expr in keys for use in expr.uses}))
     pairs = [(name, expr.sql) for name, expr in keys]
     if len(keys) == 1 and form in (None, "text"):

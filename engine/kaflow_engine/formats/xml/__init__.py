@@ -1,0 +1,1 @@
+"""XML: the children of the outermost element are the columns."""
