@@ -19,6 +19,7 @@ from kaflow_engine.cli.options import (
 )
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.errors import ModelError
+from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.plan.planner.project import load_one
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def command(
     paths, config_path = with_config(paths, config_path, (Path(),))
     config = configuration(config_path, settings)
     spec = load_one(paths, name, config)
+    config = with_brought(config, [spec])
     wanted = [write for write in spec.writes if write.checks]
     if not wanted:
         raise ModelError(

@@ -22,6 +22,7 @@ from kaflow_engine.connectors.letters import Letter, chosen, text_of
 from kaflow_engine.connectors.local.letters import local_letters
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.letters import COLUMNS
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
@@ -195,6 +196,7 @@ def _found(
     paths, config_path = with_config(paths, config_path, (Path(),))
     config = configuration(config_path, settings)
     spec = load_one(paths, name, config)
+    config = with_brought(config, [spec])
     topic = dead_letter_topic(spec)
     if topic is None:
         return config, spec, local_letters(local_folder(config, spec.id))

@@ -19,6 +19,7 @@ from kaflow_engine.errors import Location
 from kaflow_engine.masking import without_secrets
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.preprocessors import rewriter
+from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.files.yaml_file import read_text
 from kaflow_engine.model.front_ends import DEFAULT, front_end_of
 from kaflow_engine.model.project import read_project
@@ -83,8 +84,9 @@ def command(
         return
     resolve = resolver() if connect else None
     found = [
-        explain(spec, config, resolve(spec, config, unknown_topics(spec)) if resolve else None)
+        explain(spec, own, resolve(spec, own, unknown_topics(spec)) if resolve else None)
         for spec in specs
+        for own in (with_brought(config, [spec]),)
     ]
     if as_json:
         print_json([explanation.data() for explanation in found])

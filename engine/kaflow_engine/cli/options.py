@@ -30,6 +30,15 @@ set_option = click.option(
     help="Set one value of the configuration, such as state.ttl=2h; may be repeated.",
 )
 
+allow_option = click.option(
+    "--allow",
+    "allowed",
+    multiple=True,
+    metavar="attach=KINDS",
+    help="Let SQL of pipeline files open databases of these kinds, such as attach=postgres; short "
+    "for --set sql.attach=KINDS.",
+)
+
 master_option = click.option(
     "--master",
     metavar="URL",
@@ -41,6 +50,19 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 paths_argument = click.argument(
     "paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path)
 )
+
+
+def allowances(allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what `--allow` says as settings of the configuration.
+
+    Raises:
+        click.BadParameter: There is no such thing to allow.
+    """
+    for each in allowed:
+        if not each.startswith("attach=") or each == "attach=":
+            hint = "write attach=postgres, or attach=postgres,sqlite"
+            raise click.BadParameter(f"'{each}' cannot be allowed; {hint}", param_hint="--allow")
+    return tuple(f"sql.{each}" for each in allowed)
 
 
 class DurationType(click.ParamType[int]):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kaflow_engine.cli.options import (
+    allow_option,
+    allowances,
     config_option,
     configuration,
     json_option,
@@ -17,6 +19,7 @@ from kaflow_engine.cli.options import (
 from kaflow_engine.cli.output import print_json, print_table, say_notices
 from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.plan.planner.project import CheckedPipeline, CheckedProject, check_project
 
 if TYPE_CHECKING:
@@ -36,17 +39,19 @@ LEFT = ("topics", "columns", "permissions", "output topics")
 )
 @config_option
 @set_option
+@allow_option
 @json_option
 def command(
     paths: tuple[Path, ...],
     connect: bool,
     config_path: Path | None,
     settings: tuple[str, ...],
+    allowed: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Check pipeline files, and all those in folders."""
     paths, config_path = with_config(paths, config_path)
-    config = configuration(config_path, settings)
+    config = configuration(config_path, (*settings, *allowances(allowed)))
     project = check_project(paths, config)
     outside: Mapping[str, Findings] = {}
     if connect:
@@ -79,7 +84,7 @@ def connected(
 
     right = [each.spec for each in project.pipelines if each.spec and not each.mistakes]
     wanted = [spec for spec in right if only in (None, spec.name)]
-    return check_connected(wanted, config, right)
+    return check_connected(wanted, with_brought(config, wanted), right)
 
 
 def _show(project: CheckedProject, outside: "Mapping[str, Findings]", connect: bool) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kaflow_engine.connectors.contract import Output
 from kaflow_engine.duck.quoting import identifier
@@ -28,16 +28,19 @@ def with_row(about: Mapping[str, str | None], row: str) -> str:
     return f'{json.dumps(about, ensure_ascii=False)[:-1]}, "row": {row}}}'
 
 
-def json_rows(output: Output, rows: "pa.Table") -> Iterator[JsonRow]:
+def json_rows(
+    output: Output, rows: "pa.Table", form: Literal["json", "json_spaced"] = "json"
+) -> Iterator[JsonRow]:
     """Yield the rows of an output in their order.
 
     Args:
         output: Which one.
         rows: Its columns, with those of `flow.records` that say what happens to a row.
+        form: Of their values.
     """
     from kaflow_engine.duck.queries import query
 
-    encoder = format_of("json").encoder(output.columns, None)
+    encoder = format_of(form).encoder(output.columns, None)
     value = encoder.sql({column.name: identifier(column.name) for column in output.columns})
     columns = f"{value} AS value, {identifier(KEY)} AS key, {identifier(DELETED)} AS deleted"
     stays = "upsert" if output.changes else "insert"

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from kaflow_engine.model.durations import Duration, format_duration
 from kaflow_engine.model.files.variables import AUTHORS
-from kaflow_engine.model.names import Filled, is_address, refuse
+from kaflow_engine.model.names import Filled, is_address, refuse, split_names
 from kaflow_engine.model.outputs.connection_specs import (
     ClickHouseConfig,
     CommandConfig,
@@ -17,6 +17,7 @@ from kaflow_engine.model.outputs.connection_specs import (
     MySQLConfig,
     PluginConfig,
     PostgresConfig,
+    SqlConfig,
     WebhookConfig,
 )
 from kaflow_engine.model.plugin_options import PluginName
@@ -29,12 +30,6 @@ _VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 SHORTEST, LONGEST = 1_000, 86_400_000
 """Between these milliseconds a transaction may take; Kafka's clients take no less."""
-
-
-def _split(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    return [part.strip() for part in value.split(",") if part.strip()]
 
 
 def _broker(broker: str) -> str:
@@ -119,7 +114,7 @@ class KafkaConfig(Spec):
 
     brokers: Annotated[
         tuple[Annotated[str, AfterValidator(_broker)], ...],
-        BeforeValidator(_split),
+        BeforeValidator(split_names),
         AfterValidator(_some),
     ] = ("localhost:9092",)
     schema_registry: Url | None = Field(default=None, alias="schemaRegistry", repr=False)
@@ -234,16 +229,17 @@ class Config(Spec):
     plugins: dict[str, PluginConfig] = Field(default={})
     """By their names."""
     spark: SparkConfig = SparkConfig()
+    sql: SqlConfig = SqlConfig()
     functions: Annotated[
-        tuple[Annotated[str, AfterValidator(_module)], ...], BeforeValidator(_split)
+        tuple[Annotated[str, AfterValidator(_module)], ...], BeforeValidator(split_names)
     ] = ()
     """Modules, or Python files, whose functions queries may call. Pipelines cannot name any."""
-    preprocessors: Annotated[tuple[PluginName, ...], BeforeValidator(_split)] = ()
+    preprocessors: Annotated[tuple[PluginName, ...], BeforeValidator(split_names)] = ()
     """Plugins that rewrite the text of pipeline files, one after the other, before it is parsed."""
     vars: dict[str, str] = Field(default={})
     """What `var` finds in dbt-style models."""
     env: Annotated[
-        tuple[Annotated[str, AfterValidator(_variable)], ...], BeforeValidator(_split)
+        tuple[Annotated[str, AfterValidator(_variable)], ...], BeforeValidator(split_names)
     ] = AUTHORS
     """Variables of the environment that pipelines, models and cases may expand; `*` stands for any
     text. The configuration itself may expand all."""

@@ -12,6 +12,7 @@ FORMATS: dict[str, str] = {
     "avro": "kaflow_engine.formats.avro.format:AvroFormat",
     "csv": "kaflow_engine.formats.csv.format:CsvFormat",
     "json": "kaflow_engine.formats.json.format:JsonFormat",
+    "json_spaced": "kaflow_engine.formats.json.format:SpacedJsonFormat",
     "json_schema": "kaflow_engine.formats.json_schema.format:JsonSchemaFormat",
     "protobuf": "kaflow_engine.formats.protobuf.format:ProtobufFormat",
     "raw": "kaflow_engine.formats.raw.format:RawFormat",

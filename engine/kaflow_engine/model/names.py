@@ -17,6 +17,13 @@ def refuse(message: str, hint: str = "") -> PydanticCustomError:
     return PydanticCustomError(SPEC_ERROR, "refused", {"message": message, "hint": hint})
 
 
+def split_names(value: object) -> object:
+    """Return the names of a text that has commas between them; a list as it is."""
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
 def is_address(text: str) -> bool:
     """Tell whether a text is the URL of something that speaks HTTP.
 

@@ -1,28 +1,23 @@
 """Files and folders → all pipelines of a project."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-from kaflow_engine.errors import Location, ModelError, UnknownName
+from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.configuration.load_config import FILES
 from kaflow_engine.model.configuration.preprocessors import rewriter
-from kaflow_engine.model.files.variables import variables_of_authors
-from kaflow_engine.model.files.yaml_file import Rewrite, raise_as_found, read_yaml
-from kaflow_engine.model.front_ends import DEFAULT, FRONT_ENDS, front_end_of
+from kaflow_engine.model.files.variables import Allowed, variables_of_authors
+from kaflow_engine.model.files.yaml_file import raise_as_found
+from kaflow_engine.model.front_ends import FRONT_ENDS
 from kaflow_engine.model.pipelines.contract import (
     FrontEnd,
     FunctionKindOf,
-    SourceFile,
     Surroundings,
     no_function,
 )
-from kaflow_engine.model.pipelines.front_end import SUFFIXES
-from kaflow_engine.model.pipelines.kinds import holds_configuration
 from kaflow_engine.model.pipelines.loader import Reading
+from kaflow_engine.model.search.search import Search, project_files
 from kaflow_engine.model.specs import PipelineSpec
 
 FOLDERS = ("pipelines", "models")
@@ -120,14 +115,14 @@ def read_project(
     given = config or Config()
     known = variables_of_authors(given.env, given.file) if variables is None else variables
     configuration = Path(given.file).resolve() if given.file else None
-    search = _Search(variables=known, configuration=configuration, rewrite=rewriter(given))
+    search = Search(variables=known, configuration=configuration, rewrite=rewriter(given))
     for path in map(Path, paths):
         if path.is_dir():
             search.folder(path)
         else:
             search.file(path)
     for folder in _project_folders(paths):
-        for file in sorted(_files(folder)):
+        for file in sorted(project_files(folder)):
             search.near(file)
     readings, around, others = _lowered(search, config.vars if config else {}, function_kind)
     named = [reading.spec for reading in readings if reading.spec and reading.name]
@@ -140,7 +135,7 @@ def read_project(
 
 
 def _lowered(
-    search: "_Search", variables: Mapping[str, object], function_kind: FunctionKindOf
+    search: Search, variables: Mapping[str, object], function_kind: FunctionKindOf
 ) -> tuple[tuple[Reading, ...], tuple[Reading, ...], tuple[ModelError, ...]]:
     readings: list[Reading] = []
     around: list[Reading] = []
@@ -150,7 +145,7 @@ def _lowered(
         surroundings = Surroundings(
             pipelines=known,
             variables=variables,
-            environment=search.variables,
+            environment=_variables_of(search.variables, end),
             function_kind=function_kind,
         )
         found = end.lower(search.files.get(end.name, ()), surroundings)
@@ -160,116 +155,8 @@ def _lowered(
     return tuple(readings), tuple(around), tuple(mistakes)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Search:
-    """The files found so far, by front end; a file is read once, however often it is reached."""
-
-    variables: Mapping[str, str]
-    configuration: Path | None
-    rewrite: Rewrite | None
-    files: dict[str, list[SourceFile]] = field(default_factory=dict[str, list[SourceFile]])
-    mistakes: list[ModelError] = field(default_factory=list[ModelError])
-    unused: list[Path] = field(default_factory=list[Path])
-    seen: dict[Path, bool] = field(default_factory=dict[Path, bool])
-    """File → whether it holds a pipeline."""
-
-    def folder(self, folder: Path) -> None:
-        holds_any = False
-        for file in sorted(_files(folder)):
-            holds_any |= self._take(file, "found")
-        if not holds_any:
-            examples = ", ".join(end.example for end in FRONT_ENDS)
-            hint = f"files of pipelines have names such as {examples}"
-            at = Location(str(folder))
-            self.mistakes.append(ModelError("no pipeline in this folder", at, hint))
-
-    def file(self, file: Path) -> None:
-        if self._is_configuration(file):
-            at = Location(str(file))
-            hint = "name the files or folders of pipelines behind it"
-            self.mistakes.append(ModelError("this is the configuration, not a pipeline", at, hint))
-        else:
-            self._take(file, "named")
-
-    def near(self, file: Path) -> None:
-        """Take a file that no one asked for; what is wrong in it does not matter."""
-        if not self._is_configuration(file):
-            self._take(file, "near")
-
-    def _take(self, path: Path, standing: Literal["named", "found", "near"]) -> bool:
-        """Give a file to the front end that knows it; return whether it holds a pipeline."""
-        real = path.resolve()
-        if self.seen.get(real):
-            return True
-        file = self._read(path, standing)
-        root = file.document.root if file.document else None
-        if standing == "found" and (
-            self._is_configuration(path) or (root is not None and holds_configuration(root))
-        ):
-            self.unused.append(path)
-            return False
-        roles = {end.name: role for end in _candidates(path) if (role := end.role(file))}
-        if not roles and standing == "named":
-            roles = {DEFAULT.name: "pipeline"}
-        if len(roles) > 1 and file.wanted:
-            self.mistakes.append(_ambiguous(path, list(roles)))
-        if not roles:
-            return False
-        if len(roles) > 1:
-            self.seen[real] = True
-            return True
-        ((name, role),) = roles.items()
-        if real not in self.seen:
-            self.files.setdefault(name, []).append(file)
-        self.seen[real] = role == "pipeline"
-        return role == "pipeline"
-
-    def _read(self, path: Path, standing: Literal["named", "found", "near"]) -> SourceFile:
-        if _candidates(path) and not path.name.endswith(SUFFIXES):
-            return SourceFile(path=path, standing=standing)
-        try:
-            rewrite = self.rewrite if front_end_of(path.name) is DEFAULT else None
-            document = read_yaml(path, self.variables, rewrite=rewrite)
-        except ModelError as mistake:
-            return SourceFile(path=path, standing=standing, mistake=mistake)
-        return SourceFile(path=path, standing=standing, document=document)
-
-    def _is_configuration(self, file: Path) -> bool:
-        return file.name in FILES or file.resolve() == self.configuration
-
-
-def _ambiguous(path: Path, names: Sequence[str]) -> ModelError:
-    return ModelError(
-        f"this could be each of: {', '.join(names)}",
-        Location(str(path)),
-        "remove the keys that belong to the other one",
-    )
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    visited: set[Path] = set()
-    for parent, folders, names in os.walk(folder, followlinks=True):
-        real = Path(parent).resolve()
-        if real in visited:
-            folders.clear()  # a link leads back here
-            continue
-        visited.add(real)
-        # A volume mounted by Kubernetes holds every file a second time in `..data`.
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in names:
-            file = Path(parent) / name
-            if _candidates(file):
-                yield file
-
-
-def _candidates(file: Path) -> list[FrontEnd]:
-    """Return the front ends with the longest ending that the name of a file has."""
-    found = {
-        end: max((len(each) for each in end.endings if file.name.endswith(each)), default=0)
-        for end in FRONT_ENDS
-    }
-    longest = max(found.values())
-    return [end for end, length in found.items() if length == longest > 0]
+def _variables_of(known: Mapping[str, str], end: FrontEnd) -> Mapping[str, str]:
+    return known.beside(end.variables) if isinstance(known, Allowed) else known
 
 
 def _project_folders(paths: Sequence[Path]) -> list[Path]:

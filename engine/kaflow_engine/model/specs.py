@@ -12,6 +12,7 @@ from pydantic import (
 )
 
 from kaflow_engine.errors import Location
+from kaflow_engine.model.brought.settings import Brought
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Topic
 from kaflow_engine.model.outputs.output_specs import (
@@ -118,6 +119,8 @@ class PipelineSpec(Spec):
     """Where every key stands; not a key of the file."""
     nulls: NullChecks = Field(default=NullChecks(), exclude=True, repr=False)
     """Where NULL may not stand, as its front end found; not a key of the file."""
+    brought: Brought = Field(default=Brought(), exclude=True, repr=False)
+    """What its file says of the configuration; not a key of the file."""
 
     @field_validator("id", mode="before")
     @classmethod

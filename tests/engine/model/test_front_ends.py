@@ -13,6 +13,7 @@ from kaflow_engine.model.front_ends import FRONT_ENDS
 from kaflow_engine.model.pipelines.contract import Lowered
 from kaflow_engine.model.pipelines.loader import read_pipeline
 from kaflow_engine.model.project import load_project, read_project
+from kaflow_engine.model.search import search
 
 PIPELINE = "name: p\nquery: SELECT id FROM a\noutput: {topic: out, key: id}\n"
 
@@ -23,6 +24,10 @@ class Copies:
     name = "copy file"
     endings = (".yaml", ".yml")
     example = "orders.yaml"
+    variables = ()
+
+    def claims(self, text: str) -> bool:
+        return False
 
     def role(self, file: Any) -> Any:
         root = file.document.root if file.document else None
@@ -44,7 +49,8 @@ class Copies:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(project, "FRONT_ENDS", (*FRONT_ENDS, Copies()))
+    for module in (project, search):
+        monkeypatch.setattr(module, "FRONT_ENDS", (*FRONT_ENDS, Copies()))
     (tmp_path / "p.yaml").write_text(PIPELINE)
     return tmp_path
 
@@ -81,6 +87,10 @@ class Arrows:
     name = "arrow"
     endings = (".arrow.sql",)
     example = "orders.arrow.sql"
+    variables = ()
+
+    def claims(self, text: str) -> bool:
+        return False
 
     def role(self, file: Any) -> Any:
         assert file.document is None
@@ -104,7 +114,8 @@ class Arrows:
 def test_files_go_to_the_front_end_with_the_longest_ending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder_name: str
 ) -> None:
-    monkeypatch.setattr(project, "FRONT_ENDS", (*FRONT_ENDS, Arrows()))
+    for module in (project, search):
+        monkeypatch.setattr(module, "FRONT_ENDS", (*FRONT_ENDS, Arrows()))
     folder = tmp_path / folder_name
     folder.mkdir()
     (folder / "mirror.arrow.sql").write_text("a -> b\n")

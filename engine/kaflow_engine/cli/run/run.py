@@ -5,6 +5,8 @@ from pathlib import Path
 import click
 
 from kaflow_engine.cli.options import (
+    allow_option,
+    allowances,
     config_option,
     configuration,
     json_option,
@@ -17,6 +19,7 @@ from kaflow_engine.cli.output import say_notices
 from kaflow_engine.cli.run.progress_file import progress_file
 from kaflow_engine.cli.run.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
+from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.plan.planner.project import load_checked
 
 
@@ -39,6 +42,7 @@ from kaflow_engine.plan.planner.project import load_checked
 )
 @config_option
 @set_option
+@allow_option
 @master_option
 @json_option
 def command(
@@ -49,6 +53,7 @@ def command(
     progress_path: Path | None,
     config_path: Path | None,
     settings: tuple[str, ...],
+    allowed: tuple[str, ...],
     master: str | None,
     as_json: bool,
 ) -> None:
@@ -57,11 +62,13 @@ def command(
     A stop by Ctrl-C or SIGTERM finishes the batch that runs. The next run goes on from there.
     """
     paths, config_path = with_config(paths, config_path)
-    config = configuration(config_path, settings, master)
+    config = configuration(config_path, (*settings, *allowances(allowed)), master)
     project = load_checked(paths, config)
     say_notices(project.notices)
     manner = Manner(
         until_caught_up=until_caught_up, max_records=max_records, plain=plain, as_json=as_json
     )
     with stop_requests() as asked, progress_file(progress_path) as note:
-        run_in_front(project.pipelines, config, manner, asked, note)
+        run_in_front(
+            project.pipelines, with_brought(config, project.pipelines), manner, asked, note
+        )

@@ -78,12 +78,16 @@ class ConsoleLines(UnheldRows):
 
 def lines_of(output: Output, rows: "pa.Table") -> Iterator[str]:
     """Yield a line for each change: the output, the operation, the key, and the row as a JSON
-    topic would have it.
+    topic would have it; where lines are rows, a line for each row that is there.
 
     Args:
         output: Which one.
         rows: Its columns, with those of `flow.records` that say what happens to a row.
     """
+    if output.settings.get("lines") == "rows":
+        spaced = json_rows(output, rows, "json_spaced")
+        yield from (row for _, _, row in spaced if row is not None)
+        return
     for operation, key, row in json_rows(output, rows):
         about = {"output": output.name, "op": operation, **({"key": key} if key else {})}
         yield json.dumps(about, ensure_ascii=False) if row is None else with_row(about, row)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kaflow_engine.connectors.kafka.admin import MissingTopic, describe, offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_consumer
 from kaflow_engine.connectors.kafka.read import collect
-from kaflow_engine.errors import Location, SourceError
+from kaflow_engine.errors import Location, SourceError, UnknownName
 from kaflow_engine.formats.contract import Evidence, format_of
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.columns import Column
@@ -65,19 +65,36 @@ def resolve_schemas(
         for topic in missing:
             columns = _look(spec, config, kafka, topic, partitions[topic])
             if columns:
-                found[topic] = columns
+                found[topic] = _with_types(spec, topic, columns)
         missing = [topic for topic in missing if topic not in found]
         if not missing:
             return {topic: found[topic] for topic in given}
+        patient = all(spec.topic(topic).wait_for for topic in missing)
         if deadline is None:  # a first look may take long, and nothing waited yet
             deadline = time.monotonic() + wait_ms / 1000
-        if time.monotonic() >= deadline or stopped():
+        if (time.monotonic() >= deadline and not patient) or stopped():
             raise _unknown(spec, config, missing[0])
         for topic in missing:
             if topic not in announced:
                 announced.add(topic)
                 on_wait(_waiting(spec, config, topic))
         time.sleep(_POLL_S)
+
+
+def _with_types(spec: PipelineSpec, topic: str, columns: Columns) -> Columns:
+    """Return columns with the types that the file says of some of them.
+
+    Raises:
+        UnknownName: It says one of a column that there is not.
+    """
+    said = spec.topic(topic).types
+    names = {column.name.lower(): column.name for column in columns}
+    for name in said:
+        if name.lower() not in names:
+            at = spec.place("topics", topic, "types", name)
+            raise UnknownName("column", name, names.values(), at)
+    types = {name.lower(): kind for name, kind in said.items()}
+    return tuple(Column(c.name, types.get(c.name.lower(), c.type)) for c in columns)
 
 
 def _require_registry(spec: PipelineSpec, config: Config, topics: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """Waits for brokers that do not answer yet."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
@@ -56,3 +56,29 @@ def await_brokers(
             return
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE_S)
+
+
+def await_topics(
+    settings: KafkaSettings,
+    topics: Sequence[str],
+    on_wait: Callable[[str], None] = lambda text: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> None:
+    """Return once topics exist, or someone asks to stop.
+
+    Args:
+        settings: How to reach the brokers.
+        topics: Their names.
+        on_wait: Told once of those that do not exist yet.
+        stopped: Asked meanwhile whether to give up.
+    """
+    announced = False
+    while not stopped():
+        missing = [name for name, info in describe(settings, topics).items() if not info.exists]
+        if not missing:
+            return
+        if not announced:
+            announced = True
+            names = ", ".join(f"'{name}'" for name in missing)
+            on_wait(f"waiting for topic {names}, which does not exist yet")
+        time.sleep(_FIRST_PAUSE_S)

@@ -59,6 +59,12 @@ def _at_once(fields: Sequence[tuple[str, Type, str]]) -> str:
     return f"CAST(to_json(struct_pack({packed})) AS VARCHAR)"
 
 
+def spaced_object_sql(columns: Sequence[tuple[Column, str]]) -> str:
+    """Return the same with a space behind each comma and colon that stands between values."""
+    fields = [(column.name, parse_type(column.type), sql) for column, sql in columns]
+    return _object(fields, 0, " ")
+
+
 def json_value_sql(kind: str, sql: str) -> str:
     """Return a VARCHAR expression: a value of a DuckDB type as JSON; NULL for NULL."""
     return _value(parse_type(kind), sql, 0)
@@ -76,16 +82,16 @@ def plain_text_sql(kind: Scalar | Decimal, sql: str) -> str:
     return _text(kind.name, sql)
 
 
-def _object(fields: Sequence[tuple[str, Type, str]], depth: int) -> str:
+def _object(fields: Sequence[tuple[str, Type, str]], depth: int, gap: str = "") -> str:
     parts: list[str] = []
     for index, (name, kind, sql) in enumerate(fields):
-        start = "," if index else "{"
-        parts.append(quoting.literal(f"{start}{json.dumps(name, ensure_ascii=False)}:"))
-        parts.append(f"coalesce({_value(kind, sql, depth)}, 'null')")
+        start = f",{gap}" if index else "{"
+        parts.append(quoting.literal(f"{start}{json.dumps(name, ensure_ascii=False)}:{gap}"))
+        parts.append(f"coalesce({_value(kind, sql, depth, gap)}, 'null')")
     return f"concat({', '.join([*parts, _CLOSE])})" if parts else "'{}'"
 
 
-def _value(kind: Type, sql: str, depth: int) -> str:
+def _value(kind: Type, sql: str, depth: int, gap: str = "") -> str:
     """SQL of a value as JSON text; NULL where JSON says null."""
     each = f"x{depth}"
     match kind:
@@ -97,19 +103,19 @@ def _value(kind: Type, sql: str, depth: int) -> str:
                 return text
             return rf"regexp_replace({text}, '^(-?)\.', '\10.')"  # DuckDB writes 0.5 as `.5` here
         case List(element=element):
-            item = f"coalesce({_value(element, each, depth + 1)}, 'null')"
+            item = f"coalesce({_value(element, each, depth + 1, gap)}, 'null')"
             items = f"list_transform({sql}, lambda {each}: {item})"
-            return f"('[' || array_to_string({items}, ',') || ']')"
+            return f"('[' || array_to_string({items}, ',{gap}') || ']')"
         case Struct(fields=fields):
             inner = [(name, of, f"({sql}).{quoting.identifier(name)}") for name, of in fields]
-            return f"(CASE WHEN ({sql}) IS NOT NULL THEN {_object(inner, depth)} END)"
+            return f"(CASE WHEN ({sql}) IS NOT NULL THEN {_object(inner, depth, gap)} END)"
         case Map(key=key, value=value):
             item = (
-                f"{_key(key, f'{each}.key')} || ':' || "
-                f"coalesce({_value(value, f'{each}.value', depth + 1)}, 'null')"
+                f"{_key(key, f'{each}.key')} || ':{gap}' || "
+                f"coalesce({_value(value, f'{each}.value', depth + 1, gap)}, 'null')"
             )
             entries = f"list_transform(map_entries({sql}), lambda {each}: {item})"
-            return f"('{{' || array_to_string({entries}, ',') || '}}')"
+            return f"('{{' || array_to_string({entries}, ',{gap}') || '}}')"
         case _:
             assert_never(kind)
 

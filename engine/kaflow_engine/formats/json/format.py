@@ -48,3 +48,13 @@ class JsonFormat(WithoutSchemas):
         from kaflow_engine.formats.json.encode import json_object_sql
 
         return SqlEncoder(tuple(columns), json_object_sql)
+
+
+class SpacedJsonFormat(JsonFormat):
+    """JSON with a space behind each comma and colon, as many programs print it."""
+
+    def encoder(self, columns: Sequence[Column], schema: IdSchema | None) -> SqlEncoder:
+        """Return what writes objects with these fields, in their order."""
+        from kaflow_engine.formats.json.encode import spaced_object_sql
+
+        return SqlEncoder(tuple(columns), spaced_object_sql)

@@ -20,6 +20,11 @@ class DbtModels:
     name = "dbt-style model"
     endings = (MODEL, *SUFFIXES)
     example = "models/orders.sql"
+    variables = ()
+
+    def claims(self, text: str) -> bool:
+        """Claim nothing by its text."""
+        return False
 
     def role(self, file: SourceFile) -> Role | None:
         """Take SQL files, those below `models/` unasked, and YAML that begins as properties do."""

@@ -1,23 +1,12 @@
-"""The Jinja of a model: `config`, `source`, `ref`, `var` and `env_var`, in a sandbox.
+"""The Jinja of a model: `config`, `source`, `ref`, `var` and `env_var`, in a sandbox."""
 
-What a tag spans stays as empty lines, so that a line of the SQL is a line of the file.
-"""
-
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
-from jinja2 import TemplateError, TemplateSyntaxError
-
-from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.model.dbt.bounds import Bounded
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.files.templates import rendered
 from kaflow_engine.model.files.tree import brief
-
-_TRIM = re.compile(r"(\{[{%#])[-+]|[-+]([}%#]\})")
-_FILE = "<template>"
-"""What Jinja calls a template without a file."""
 
 _NOTHING: Any = object()
 
@@ -62,39 +51,9 @@ def render(text: str, file: str, names: Names) -> Rendered:
     def env_var(name: str, default: object = _NOTHING) -> object:
         return _known("environment variable", name, names.environment, default, "")
 
-    environment = Bounded()
     known = {"config": config, "source": names.source, "ref": names.ref, "var": var}
-    try:
-        kept = _keep_lines(text, environment)
-        found.sql = environment.rendered(kept, {**known, "env_var": env_var})
-    except TemplateSyntaxError as error:
-        raise ModelError(_sentence(error), Location(file, error.lineno)) from error
-    except ModelError as error:
-        at = error.at or Location(file, _line(error.__traceback__))
-        raise ModelError(error.message, at, error.hint) from error
-    except RecursionError as error:
-        at = Location(file, _line(error.__traceback__))
-        raise ModelError("the template fails: it calls itself", at) from error
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-        raise ModelError(_sentence(error), Location(file, _line(error.__traceback__))) from error
+    found.sql = rendered(text, file, {**known, "env_var": env_var})
     return found
-
-
-def _keep_lines(text: str, environment: Bounded) -> str:
-    """Put the line ends of every tag behind it; trimming would take them away again."""
-    plain = _TRIM.sub(lambda mark: mark[1] or mark[2], text)
-    found: list[str] = []
-    lines = 0
-    for _, kind, piece in environment.lex(plain):
-        if kind == "data":
-            found.append(piece)
-            continue
-        lines += piece.count("\n")
-        found.append(piece.replace("\n", " "))
-        if kind.endswith("_end"):
-            found.append("\n" * lines)
-            lines = 0
-    return "".join(found)
 
 
 def _known(
@@ -106,17 +65,3 @@ def _known(
         return default
     place = f"set it {where}".rstrip()
     raise ModelError(f"the {kind} '{brief(name)}' is not set", None, f"{place}, or give a default")
-
-
-def _sentence(error: Exception) -> str:
-    return f"the template fails: {brief(str(error)) or type(error).__name__}"
-
-
-def _line(trace: TracebackType | None) -> int | None:
-    """Return the line of the template; Jinja puts it into the traceback."""
-    found: int | None = None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == _FILE:
-            found = trace.tb_lineno
-        trace = trace.tb_next
-    return found

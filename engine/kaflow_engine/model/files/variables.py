@@ -64,6 +64,13 @@ class Allowed(Mapping[str, str]):
             hint=f"allow it by this line in {self._configuration}: env: [{names}]",
         )
 
+    def beside(self, patterns: Sequence[str]) -> "Allowed":
+        """Return also those whose names match other patterns, unless the configuration says which
+        there are."""
+        if tuple(self._patterns) != AUTHORS or not patterns:
+            return self
+        return Allowed(self._values, (*self._patterns, *patterns), self._configuration)
+
     def __iter__(self) -> Iterator[str]:
         return (name for name in self._values if may_expand(name, self._patterns))
 

@@ -105,10 +105,12 @@ def _nearest(path: Path) -> str | None:
 def parse_yaml(
     text: str,
     at: Location,
-    variables: Mapping[str, str],
+    variables: Mapping[str, str] | None,
     read: Callable[[str], str] | None = None,
 ) -> Document:
     """Read YAML text; `at` is the file as places show it. Nothing but comments is an empty mapping.
+
+    Without `variables`, `${VAR}` is a text as any other.
 
     Raises:
         ModelError: The text is not YAML.
@@ -122,7 +124,7 @@ def parse_yaml(
 def from_yaml(
     root: yaml.Node,
     at: Location,
-    variables: Mapping[str, str],
+    variables: Mapping[str, str] | None,
     read: Callable[[str], str] | None = None,
 ) -> Document:
     """Take over a composed PyYAML node; duplicate keys and unset variables are mistakes."""
@@ -163,7 +165,10 @@ class _Conversion:
     """One pass over composed nodes; what is wrong is collected."""
 
     def __init__(
-        self, file: Location, variables: Mapping[str, str], read: Callable[[str], str] | None
+        self,
+        file: Location,
+        variables: Mapping[str, str] | None,
+        read: Callable[[str], str] | None,
     ) -> None:
         self.file = file
         self.variables = variables
@@ -221,7 +226,9 @@ class _Conversion:
             lines = node.value.count("\n", 0, offset) if node.style == "|" else 0
             return replace(self.file, line=(at.line or 1) + lines)
 
-        text, mistakes = expand(node.value, self.variables, place, self.read)
+        text, mistakes = node.value, list[ModelError]()
+        if self.variables is not None:
+            text, mistakes = expand(node.value, self.variables, place, self.read)
         self.mistakes.extend(mistakes)
         plain = not node.style
         if mistakes:

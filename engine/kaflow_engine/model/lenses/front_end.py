@@ -41,6 +41,11 @@ class LensesProcessors:
     name = "Lenses processor"
     endings = (SQL, *YAML)
     example = "orders.processor.sql"
+    variables = ()
+
+    def claims(self, text: str) -> bool:
+        """Claim nothing by its text."""
+        return False
 
     def role(self, file: SourceFile) -> Role | None:
         """Take files by how their names end."""

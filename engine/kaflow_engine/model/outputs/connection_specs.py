@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import (
@@ -16,6 +16,7 @@ from kaflow_engine.model.names import (
     refuse,
     require_header,
     require_http,
+    split_names,
 )
 from kaflow_engine.model.spec import Spec
 
@@ -46,6 +47,17 @@ def _catalog(text: str) -> str:
         hint = "write sqlite:////folder/catalog.db, postgresql+psycopg://… or https://host:8181"
         raise refuse("is not the address of a catalog", hint)
     return text
+
+
+DATABASES = ("duckdb", "mysql", "postgres", "sqlite")
+"""Kinds of databases that ATTACH may name."""
+
+
+def _of_databases(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    for kind in kinds:
+        if kind not in DATABASES:
+            raise refuse(f"cannot have '{kind}'", f"known: {', '.join(DATABASES)}")
+    return kinds
 
 
 _OF_EACH_REQUEST = ("content-type", "content-length", "host", "idempotency-key")
@@ -236,3 +248,12 @@ class WebhookConfig(Spec):
 
     connections: dict[str, WebhookConnection] = Field(default={})
     """By the names that outputs give them."""
+
+
+class SqlConfig(Spec):
+    """What SQL of pipeline files may open by itself."""
+
+    attach: Annotated[
+        tuple[str, ...], BeforeValidator(split_names), AfterValidator(_of_databases)
+    ] = ()
+    """Kinds of databases."""

@@ -48,6 +48,13 @@ class ConsoleSpec(NamedSinkSpec):
     """One line of JSON for each change, on the standard output of whoever runs the pipeline."""
 
     type: Literal["console"]
+    lines: Literal["changes", "rows"] = "changes"
+    """What a line is: a change with its output and operation, or a row alone."""
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps."""
+        return {} if self.lines == "changes" else {"lines": self.lines}
 
 
 class BlackholeSpec(NamedSinkSpec):

@@ -84,6 +84,17 @@ class FrontEnd(Protocol):
         """What a file may be called that holds a pipeline, for hints."""
         ...
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Patterns of names of environment variables that its files may use, beside those that
+        all files may."""
+        ...
+
+    def claims(self, text: str) -> bool:
+        """Tell whether the text of a file is its own though it is no YAML yet; no other front end
+        is asked about such a file, and it is not parsed."""
+        ...
+
     def role(self, file: SourceFile) -> Role | None:
         """Return what a file with one of its endings is to it; None: the file is not its own."""
         ...

@@ -24,6 +24,11 @@ class PipelineFiles:
     name = "pipeline file"
     endings = SUFFIXES
     example = "orders.yaml"
+    variables = ()
+
+    def claims(self, text: str) -> bool:
+        """Claim nothing by its text."""
+        return False
 
     def role(self, file: SourceFile) -> Role | None:
         """Take YAML that shares a key with pipelines; what cannot be read may be one, too."""

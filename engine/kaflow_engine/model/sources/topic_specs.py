@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
@@ -59,6 +59,12 @@ class RecordsSpec(Spec):
 
 class TopicSpec(RecordsSpec):
     """How one input topic is read."""
+
+    types: dict[str, Filled] = Field(default={})
+    """DuckDB types of some columns, where the others are as the records show them."""
+    wait_for: bool = False
+    """A topic that does not exist yet, or has no record that shows its columns, is waited for
+    without end."""
 
     format: FormatName | None = None
     on_null: Literal["skip", "row"] = "skip"

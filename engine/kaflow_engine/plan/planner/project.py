@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.files.yaml_file import in_order, raise_as_found
 from kaflow_engine.model.front_ends import front_end_of
 from kaflow_engine.model.outputs.output_specs import Write
@@ -158,6 +159,7 @@ def _check(reading: Reading, config: Config | None) -> CheckedPipeline:
     if reading.spec is None:
         return checked
     try:
+        config = with_brought(config or Config(), [reading.spec])
         if not reading.mistakes:
             return replace(checked, notices=check_pipeline(reading.spec, config))
         check_draft(reading.spec, config)

@@ -25,7 +25,7 @@ from kaflow_engine.connectors.kafka.topic_schemas import (
     registry_of,
     require_topics,
 )
-from kaflow_engine.connectors.kafka.wait import await_brokers
+from kaflow_engine.connectors.kafka.wait import await_brokers, await_topics
 from kaflow_engine.errors import ModelError, Problems, SourceError
 from kaflow_engine.flow.chains.chain import driving_topics
 from kaflow_engine.flow.flow import Flow
@@ -116,6 +116,8 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     if dead_letter_topic(spec) is None:
         return plan_pipeline(spec, config, say, waiting)
     kafka = KafkaSettings.configured(config.kafka)
+    awaited = [topic for topic in kafka_topics(spec) if spec.topic(topic).wait_for]
+    await_topics(kafka, awaited, say, waiting.stopped)
     require_permissions(kafka, needs_of(spec))
     planned = plan_pipeline(spec, config, say, waiting)
     names = [topic.name for topic in planned.plan.sources if topic.connector is None]

@@ -1,0 +1,1 @@
+"""What a pipeline file says that others leave to the configuration."""

@@ -1,0 +1,1 @@
+"""SQLFlow's configuration files, lowered into pipelines."""

@@ -1,0 +1,51 @@
+"""The front end of SQLFlow: `.yml` files whose `pipeline` has a source, a handler and a sink."""
+
+import re
+from collections.abc import Sequence
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.files.yaml_file import read_text
+from kaflow_engine.model.pipelines.contract import Lowered, Role, SourceFile, Surroundings
+from kaflow_engine.model.pipelines.front_end import SUFFIXES
+from kaflow_engine.model.pipelines.loader import Reading, unreadable
+
+_PIPELINE = re.compile(r"^pipeline:[ \t]*(?:#.*)?\n(?P<below>(?:[ \t#{].*\n?|[ \t]*\n)*)", re.M)
+_PART = re.compile(r"^[ \t]+(source|handler|sink):", re.M)
+_LEAST = 2
+"""Parts that make a pipeline SQLFlow's; one that lacks the third is told so."""
+
+
+class SqlflowFiles:
+    """YAML with Jinja in it, and a `pipeline` of source, handler and sink."""
+
+    name = "SQLFlow file"
+    endings = SUFFIXES
+    example = "kafka.postgres.join.yml"
+    variables = ("SQLFLOW_*",)
+
+    def claims(self, text: str) -> bool:
+        """Look for a `pipeline` with the parts that SQLFlow's have."""
+        found = _PIPELINE.search(text)
+        return found is not None and len(set(_PART.findall(found["below"]))) >= _LEAST
+
+    def role(self, file: SourceFile) -> Role | None:
+        """Take nothing but what was claimed."""
+        return None
+
+    def lower(self, files: Sequence[SourceFile], around: Surroundings) -> Lowered:
+        """Lower each file by itself."""
+        read = [(file, _reading(file, around)) for file in files]
+        return Lowered(
+            readings=tuple(reading for file, reading in read if file.wanted),
+            around=tuple(reading for file, reading in read if not file.wanted),
+        )
+
+
+def _reading(file: SourceFile, around: Surroundings) -> Reading:
+    # Projects without such files load without sqlglot.
+    from kaflow_engine.model.sqlflow.reading import read_sqlflow
+
+    try:
+        return read_sqlflow(file.path, read_text(file.path), around)
+    except ModelError as mistake:
+        return unreadable(file.path, mistake)

@@ -1,0 +1,1 @@
+"""What a SQLFlow file says, as the keys of a pipeline file."""

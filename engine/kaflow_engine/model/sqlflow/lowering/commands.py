@@ -1,0 +1,192 @@
+"""The commands of a file: databases that they attach, and the tables that they declare."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from sqlglot import exp
+
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, SqlText, listed
+from kaflow_engine.model.sqlflow.lowering.statements import parsed, statements
+
+_MAPPED = ("postgres", "postgres_scanner", "mysql", "mysql_scanner", "sqlite", "sqlite_scanner")
+_WITHIN = ("json", "parquet", "icu", "core_functions")
+_ATTACH = re.compile(
+    r"ATTACH(?:\s+DATABASE)?(?:\s+IF\s+NOT\s+EXISTS)?\s+'(?P<what>(?:[^']|'')*)'"
+    r"(?:\s+AS\s+(?P<name>\"[^\"]+\"|\w+))?(?:\s*\((?P<options>[^()]*)\))?\s*",
+    re.IGNORECASE,
+)
+_LOAD = re.compile(r"(?:FORCE\s+)?(?:INSTALL|LOAD)\s+'?(?P<name>\w+)'?(?:\s+FROM\s+\S+)?", re.I)
+_SET = re.compile(
+    r"(?:SET|PRAGMA)\s+(?:GLOBAL\s+|SESSION\s+)?(?P<name>\w+)\s*(=|TO)\s*(?P<value>.*)", re.I
+)
+_OF_ENGINE = ("threads", "memory_limit", "max_memory", "temp_directory")
+"""Settings of DuckDB that the engine makes itself, and that change no result."""
+_PAIR = re.compile(r"(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
+_KINDS = ("postgres", "mysql", "sqlite", "duckdb")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """A database that a command attaches."""
+
+    kind: str
+    where: str
+    """A URL, or the path of a file."""
+    at: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A table that a command creates."""
+
+    columns: Mapping[str, str]
+    at: Location
+
+
+@dataclass(slots=True)
+class Commands:
+    """What all commands say."""
+
+    attached: dict[str, Attached] = field(default_factory=dict[str, Attached])
+    """By the name in SQL, in lower case."""
+    tables: dict[str, Declared] = field(default_factory=dict[str, Declared])
+    """By name, in lower case."""
+
+
+def read_commands(said: Said, mistakes: Mistakes) -> Commands:
+    """Return what the commands of a file do."""
+    found = Commands()
+    for number in range(len(said.spec.commands)):
+        try:
+            for statement in statements(said.sql("commands", number, "sql")):
+                _take(statement, found, mistakes)
+        except ModelError as mistake:
+            mistakes.found.append(mistake)
+    return found
+
+
+def declared_table(sql: SqlText) -> tuple[str, Declared] | None:
+    """Return the table that a statement creates, with its columns; None: it does nothing else."""
+    tree = parsed(sql)
+    if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Schema):
+        return None
+    columns = {
+        each.name: each.kind.sql(dialect="duckdb")
+        for each in tree.this.expressions
+        if isinstance(each, exp.ColumnDef) and isinstance(each.kind, exp.DataType)
+    }
+    return tree.this.this.name.lower(), Declared(columns=columns, at=sql.at)
+
+
+def _take(sql: SqlText, found: Commands, mistakes: Mistakes) -> None:
+    first = sql.text.split(None, 1)[0].upper()
+    match first:
+        case "INSTALL" | "LOAD" | "FORCE":
+            _load(sql, mistakes)
+        case "ATTACH":
+            _attach(sql, found, mistakes)
+        case "SET" | "PRAGMA":
+            _set(sql, mistakes)
+        case _ if (table := declared_table(sql)) is not None:
+            found.tables[table[0]] = table[1]
+        case "CREATE":
+            mistakes.add(
+                "a command cannot make this: of what commands create only tables that are declared "
+                "with their columns are known",
+                sql.at,
+                "keep the rows in a database, and ATTACH it: handlers look its tables up",
+            )
+        case _:
+            mistakes.add(
+                f"the command {first} is not available",
+                sql.at,
+                "commands may ATTACH databases, and declare the table of a StructuredBatch",
+            )
+
+
+def _load(sql: SqlText, mistakes: Mistakes) -> None:
+    named = _LOAD.fullmatch(sql.text)
+    name = named["name"].lower() if named else sql.text
+    if name not in (*_MAPPED, *_WITHIN):
+        mistakes.add(
+            f"the extension '{name}' of DuckDB is not available",
+            sql.at,
+            f"remove it; there are {listed([*_MAPPED[::2], *_WITHIN])}, without being installed",
+        )
+
+
+def _set(sql: SqlText, mistakes: Mistakes) -> None:
+    named = _SET.fullmatch(sql.text)
+    name = named["name"].lower() if named else ""
+    if name == "timezone" and named and named["value"].strip("' \"").upper() in ("UTC", "ETC/UTC"):
+        return
+    if name not in _OF_ENGINE:
+        mistakes.add(
+            f"the setting '{name or sql.text.split(None, 1)[-1]}' of DuckDB cannot be changed",
+            sql.at,
+            "remove it; times are UTC, and buckets are reached as the configuration says",
+        )
+
+
+def _attach(sql: SqlText, found: Commands, mistakes: Mistakes) -> None:
+    said = _ATTACH.fullmatch(sql.text)
+    if said is None:
+        mistakes.add(
+            "cannot read this ATTACH", sql.at, "write ATTACH '<where>' AS name (TYPE POSTGRES)"
+        )
+        return
+    options = [part.split() for part in (said["options"] or "").upper().split(",") if part.strip()]
+    kinds = [part[1].strip("'").lower() for part in options if part[0] == "TYPE" and part[1:]]
+    what = said["what"].replace("''", "'")
+    kind = kinds[0] if kinds else _kind_of(what)
+    if kind not in _KINDS:
+        mistakes.add(
+            f"a database of the kind '{kind}' cannot be attached",
+            sql.at,
+            f"there are {listed(_KINDS)}",
+        )
+        return
+    others = [part[0] for part in options if part[0] not in ("TYPE", "READ_ONLY")]
+    if others:
+        mistakes.add(f"ATTACH has no option {others[0]}", sql.at, "there are TYPE and READ_ONLY")
+        return
+    name = (said["name"] or "").strip('"') or re.split(r"[/\\]", what)[-1].partition(".")[0]
+    where = _url(kind, what)
+    if where is None:
+        mistakes.add(
+            f"this is not the address of a {kind} database",
+            sql.at,
+            f"write {'postgresql' if kind == 'postgres' else kind}://user:password@host/database",
+        )
+        return
+    found.attached[name.lower()] = Attached(kind=kind, where=where, at=sql.at)
+
+
+def _kind_of(what: str) -> str:
+    scheme = what.partition(":")[0].lower()
+    if scheme in ("postgres", "postgresql"):
+        return "postgres"
+    if scheme in ("mysql", "sqlite", "md", "ducklake", "http", "https", "s3"):
+        return scheme
+    return "duckdb"
+
+
+def _url(kind: str, what: str) -> str | None:
+    """Return where a database is: a URL, also of `key=value` pairs, or a path."""
+    if kind not in ("postgres", "mysql"):
+        return what.removeprefix(f"{kind}:") or None
+    if "://" in what:
+        return what
+    pairs = {key.lower(): value.strip("'") for key, value in _PAIR.findall(what)}
+    database = pairs.get("dbname") or pairs.get("database") or pairs.get("db")
+    if database is None:
+        return None
+    user, password = pairs.get("user", ""), pairs.get("password") or pairs.get("passwd")
+    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
+    port = f":{pairs['port']}" if "port" in pairs else ""
+    scheme = "postgresql" if kind == "postgres" else "mysql"
+    place = f"{pairs.get('host', 'localhost')}{port}/{quote(database, safe='')}"
+    return f"{scheme}://{login}{'@' if login else ''}{place}"

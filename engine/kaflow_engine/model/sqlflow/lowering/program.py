@@ -1,0 +1,270 @@
+"""A SQLFlow file → the keys of a pipeline file, and what it brings of the configuration."""
+
+from dataclasses import dataclass, field
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.brought.settings import Brought, Setting
+from kaflow_engine.model.files.tree import Entries, Entry
+from kaflow_engine.model.pipelines.contract import FunctionKindOf
+from kaflow_engine.model.sqlflow.lowering.commands import Commands, read_commands
+from kaflow_engine.model.sqlflow.lowering.handler_sql import (
+    METADATA,
+    HandlerSql,
+    as_query,
+    as_run,
+    below_run,
+    read_handler,
+)
+from kaflow_engine.model.sqlflow.lowering.letters import dead_letters
+from kaflow_engine.model.sqlflow.lowering.lookups import looked_up
+from kaflow_engine.model.sqlflow.lowering.said import (
+    Mistakes,
+    Said,
+    SqlText,
+    entry,
+    listed,
+    mapping,
+    sql_entry,
+)
+from kaflow_engine.model.sqlflow.lowering.sinks import Sink, lower_sink
+from kaflow_engine.model.sqlflow.lowering.sources import (
+    Source,
+    Typed,
+    lower_source,
+    pipeline_name,
+)
+from kaflow_engine.model.sqlflow.lowering.statements import statements
+from kaflow_engine.model.sqlflow.lowering.windows import (
+    Window,
+    emitted,
+    lower_window,
+    managed_table,
+    window_settings,
+)
+from kaflow_engine.model.sqlflow.specs import STRUCTURED
+
+_HANDLER = ("pipeline", "handler")
+_ROWS = "batch"
+"""The relation with the messages of several topics, or with their places."""
+_LOOKED_UP = "batch_with_tables"
+_RUNS = "handler"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredFile:
+    """What a file became."""
+
+    name: str
+    tree: Entries
+    brought: Brought
+    mistakes: tuple[ModelError, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Parts:
+    """Keys of the pipeline file, as they are found."""
+
+    relations: list[Entry] = field(default_factory=list[Entry])
+
+
+def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
+    """Lower a file.
+
+    Args:
+        said: Whose form is right.
+        function_kind: Knows the functions of the project.
+    """
+    mistakes, parts = Mistakes(), _Parts()
+    _require_functions(said, function_kind, mistakes)
+    commands = read_commands(said, mistakes)
+    batch, columns = _batch(said, commands, mistakes)
+    window = _window(said, mistakes)
+    sql = window.select if window is not None else _one_statement(said, mistakes)
+    handler = read_handler(sql, batch, commands.attached, mistakes)
+    typed = Typed(
+        columns=columns,
+        at=said.at(*_HANDLER, "table") if batch != "batch" else said.at("pipeline", "source"),
+        event_time=_event_time(said, window),
+        idle_timeout=window.spec.idle_close_seconds if window is not None else None,
+    )
+    source = lower_source(said, typed, mistakes)
+    brokers = said.spec.pipeline.source.kafka
+    own = brokers.brokers if source.is_kafka and brokers is not None else None
+    if source.names:
+        rows = _rows(said, source, handler, parts)
+        query = _query(said, handler, rows, window, parts, mistakes)
+    else:
+        query = sql
+    lookups = looked_up(said, commands, handler, mistakes)
+    path = ("pipeline", "sink") if window is None else (*window.path, "window", "sink")
+    spec = said.spec.pipeline.sink if window is None else window.spec.sink
+    sink = lower_sink(said, spec, path, own, mistakes)
+    letters = dead_letters(said, own, mistakes)
+    tree = _tree(said, (*source.entries, *lookups.entries), query, sink, letters, parts)
+    settings = (*lookups.settings, *source.settings, *sink.settings, *_others(said))
+    return LoweredFile(
+        name=pipeline_name(said),
+        tree=tree,
+        brought=Brought(settings=settings, openings=lookups.openings),
+        mistakes=tuple(mistakes.found),
+    )
+
+
+def _require_functions(said: Said, function_kind: FunctionKindOf, mistakes: Mistakes) -> None:
+    for number, udf in enumerate(said.spec.udfs):
+        if function_kind(udf.function_name) is None:
+            module, _, name = udf.import_path.rpartition(".")
+            mistakes.add(
+                f"the Python function '{udf.function_name}' is not known: a pipeline file cannot "
+                "load code",
+                said.at("udfs", number),
+                f"write @function (kaflow_engine.api.functions) above {name or udf.function_name}, "
+                f"and functions: [{module or udf.import_path}] in kaflow.yaml",
+            )
+
+
+def _batch(said: Said, commands: Commands, mistakes: Mistakes) -> tuple[str, dict[str, str] | None]:
+    """Return what the SQL calls the batch, and the columns of it that are declared."""
+    handler, source = said.spec.pipeline.handler, said.spec.pipeline.source
+    if handler.type != STRUCTURED:
+        return "batch", source.columns
+    at = said.at(*_HANDLER, "type")
+    if handler.table is None:
+        mistakes.add(
+            "'pipeline.handler.table' is required",
+            at,
+            "name the table that a command declares: CREATE TABLE source (event VARCHAR)",
+        )
+        return "batch", source.columns
+    declared = commands.tables.get(handler.table.lower())
+    if declared is None:
+        mistakes.add(
+            f"no command declares the table '{handler.table}'",
+            said.at(*_HANDLER, "table"),
+            f"declared: {listed(list(commands.tables))}; write a command CREATE TABLE "
+            f"{handler.table} (event VARCHAR)",
+        )
+        return handler.table, source.columns
+    return handler.table, dict(declared.columns)
+
+
+def _window(said: Said, mistakes: Mistakes) -> Window | None:
+    managed = managed_table(said, mistakes)
+    if managed is None:
+        return None
+    return lower_window(said, *managed, said.sql(*_HANDLER, "sql"), mistakes)
+
+
+def _event_time(said: Said, window: Window | None) -> str | None:
+    """Return the column that the window of a file takes the time from."""
+    return window.event_time if window is not None else None
+
+
+def _one_statement(said: Said, mistakes: Mistakes) -> SqlText:
+    sql = said.sql(*_HANDLER, "sql")
+    try:
+        found = list(statements(sql))
+    except ModelError:
+        return sql  # who plans it says what is wrong
+    if len(found) != 1:
+        mistakes.add(
+            f"the handler holds {len(found)} statements",
+            found[1].at if len(found) > 1 else sql.at,
+            "write one SELECT: each batch is exactly once without BEGIN and COMMIT",
+        )
+        return sql
+    first = found[0].text.split(None, 1)[0].upper()
+    if first in ("INSERT", "UPDATE", "DELETE", "CREATE", "COPY", "BEGIN", "MERGE"):
+        mistakes.add(
+            f"the handler is {first}, and writes something itself",
+            found[0].at,
+            "write the SELECT alone, and a sink of type postgres or sqlcommand",
+        )
+    return found[0]
+
+
+def _rows(said: Said, source: Source, handler: HandlerSql, parts: _Parts) -> str:
+    """Return what has the rows of all batches: a topic, or a relation over several."""
+    places = handler.metadata if source.is_kafka else ()
+    if len(source.names) == 1 and not places:
+        return source.names[0]
+    at = handler.sql.at
+    selected = ", ".join(["*", *(f"{METADATA[name]} AS {name}" for name in places)])
+    queries = (f'SELECT {selected} FROM "{name}"' for name in source.names)
+    query = sql_entry("query", " UNION ALL ".join(queries), at)
+    parts.relations.append(entry(_ROWS, mapping(at, query), at))
+    return _ROWS
+
+
+def _query(
+    said: Said,
+    handler: HandlerSql,
+    rows: str,
+    window: Window | None,
+    parts: _Parts,
+    mistakes: Mistakes,
+) -> SqlText:
+    """Return the query of what leaves."""
+    if window is not None:
+        filled = as_query(handler, rows)
+        settings = window_settings(said, window, mistakes)
+        query = sql_entry("query", filled.text, filled.at)
+        value = mapping(filled.at, query, *settings)
+        parts.relations.append(entry(window.table.name, value, said.at(*window.path)))
+        return emitted(said, window, mistakes)
+    if handler.is_alone:
+        return as_query(handler, rows)
+    if handler.lookups:
+        below = below_run(handler, rows, mistakes)
+        query = sql_entry("query", below.text, below.at)
+        parts.relations.append(entry(_LOOKED_UP, mapping(below.at, query), below.at))
+        rows = _LOOKED_UP
+    pipeline, at = said.spec.pipeline, said.at(*_HANDLER)
+    size = {"size": pipeline.batch_size, "every": f"{pipeline.flush_interval_seconds}s"}
+    run = as_run(handler)
+    value = mapping(
+        at,
+        entry("from", rows, at),
+        entry("batch", size, said.at("pipeline", "batch_size")),
+        sql_entry("query", run.text, run.at),
+    )
+    parts.relations.append(entry(_RUNS, value, at))
+    return SqlText(text=f"SELECT * FROM {_RUNS}", at=run.at)
+
+
+def _others(said: Said) -> list[Setting]:
+    """Return what else a file says of how its pipeline runs."""
+    pipeline, found = said.spec.pipeline, list[Setting]()
+    if pipeline.schema_registry is not None:
+        at = said.at("pipeline", "schema_registry", "url")
+        url = pipeline.schema_registry.url
+        found.append(Setting(path=("kafka", "schema_registry"), value=url, at=at))
+    if pipeline.drain_deadline_seconds is not None:
+        at = said.at("pipeline", "drain_deadline_seconds")
+        milliseconds = pipeline.drain_deadline_seconds * 1000
+        found.append(Setting(path=("drain_deadline",), value=milliseconds, at=at))
+    return found
+
+
+def _tree(
+    said: Said,
+    read: tuple[Entry, ...],
+    query: SqlText,
+    sink: Sink,
+    letters: tuple[Entry, ...],
+    parts: _Parts,
+) -> Entries:
+    start = said.start
+    entries = [entry("name", pipeline_name(said), said.at("pipeline", "name"))]
+    if said.spec.pipeline.description is not None:
+        at = said.at("pipeline", "description")
+        entries.append(entry("description", said.spec.pipeline.description, at))
+    if parts.relations:
+        entries.append(entry("relations", mapping(start, *parts.relations), start))
+    entries += [sql_entry("query", query.text, query.at), sink.output, *letters]
+    inner = [each.value for each in read if each.key == "sources"]
+    sources = [one for some in inner if isinstance(some, Entries) for one in some.entries]
+    if sources:
+        entries.append(entry("sources", mapping(start, *sources), start))
+    entries += [each for each in read if each.key != "sources"]
+    return mapping(start, *entries)

@@ -1,0 +1,207 @@
+"""Where the messages of a file come from, in the words of a pipeline file."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from pydantic import ValidationError
+
+from kaflow_engine.errors import Location
+from kaflow_engine.model.brought.settings import Setting
+from kaflow_engine.model.config import KafkaConfig
+from kaflow_engine.model.files.tree import Entry
+from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, entry, mapping
+from kaflow_engine.model.sqlflow.sink_specs import KafkaAccessSpec
+from kaflow_engine.model.sqlflow.specs import (
+    EventTimeSpec,
+    KafkaSourceSpec,
+    OnErrorSpec,
+    WebhookSpec,
+    WebsocketSpec,
+)
+
+_PATH = ("pipeline", "source")
+_ON_ERROR = {"RAISE": "fail", "IGNORE": "skip", "DLQ": "dead_letter"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is read."""
+
+    names: tuple[str, ...]
+    """Topics, or the one source."""
+    entries: tuple[Entry, ...]
+    """Keys of a pipeline file."""
+    settings: tuple[Setting, ...]
+    is_kafka: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """What is known of the columns of messages beside what the messages show."""
+
+    columns: dict[str, str] | None
+    at: Location
+    event_time: str | None = None
+    """The column that is the event time, where the file does not say it of the source."""
+    idle_timeout: int | None = None
+    """Seconds after which a partition without messages holds no window open."""
+
+
+def lower_source(said: Said, typed: Typed, mistakes: Mistakes) -> Source:
+    """Return what a file reads.
+
+    Args:
+        said: The file.
+        typed: Of its messages.
+        mistakes: What is wrong is added.
+    """
+    source = said.spec.pipeline.source
+    part = getattr(source, source.type)
+    at = said.at(*_PATH, source.type)
+    if part is None:
+        mistakes.add(
+            f"'pipeline.source.{source.type}' is required",
+            said.at(*_PATH, "type"),
+            f"say under {source.type}: what is read",
+        )
+        return Source(names=(), entries=(), settings=(), is_kafka=source.type == "kafka")
+    about = tuple(_about(said, part.event_time, typed, mistakes))
+    match part:
+        case KafkaSourceSpec():
+            return _kafka(said, part, about, mistakes)
+        case WebsocketSpec():
+            kind, keys, settings = "websocket", [entry("url", part.uri, at)], []
+        case WebhookSpec():
+            kind = "webhook"
+            keys, settings = _webhook(said, part, at, mistakes)
+        case _:
+            assert_never(part)
+    value = mapping(at, entry("type", kind, at), *keys, *about)
+    own = entry("sources", mapping(at, entry(kind, value, at)), at)
+    return Source(names=(kind,), entries=(own,), settings=tuple(settings), is_kafka=False)
+
+
+def kafka_access(
+    said: Said, access: KafkaAccessSpec, path: tuple[str | int, ...], mistakes: Mistakes
+) -> tuple[Setting, ...]:
+    """Return where the brokers are and how they are reached, as settings."""
+    at = said.at(*path, "brokers")
+    try:
+        brokers = KafkaConfig.model_validate({"brokers": access.brokers}).brokers
+    except ValidationError as error:
+        context = error.errors()[0].get("ctx", {})
+        wrong = next((b for b in access.brokers if ":" not in b), ", ".join(access.brokers))
+        text = str(context.get("message", "must name a broker")).replace("{value}", f"'{wrong}'")
+        message = text if text.startswith("'") else f"'{'.'.join(map(str, path))}.brokers' {text}"
+        mistakes.add(message, at, "write host:port, such as localhost:9092")
+        return ()
+    found = [Setting(path=("kafka", "brokers"), value=brokers, at=at)]
+    properties = access.properties
+    if properties:
+        place = said.at(*path, "security_protocol")
+        found.append(Setting(path=("kafka", "properties"), value=properties, at=place))
+    return tuple(found)
+
+
+def _kafka(
+    said: Said, kafka: KafkaSourceSpec, about: tuple[Entry, ...], mistakes: Mistakes
+) -> Source:
+    path = (*_PATH, "kafka")
+    settings = list(kafka_access(said, kafka, path, mistakes))
+    if kafka.group_id is not None:
+        at = said.at(*path, "group_id")
+        settings.append(Setting(path=("kafka", "consumer", "group"), value=kafka.group_id, at=at))
+    reset = Setting(
+        path=("kafka", "consumer", "auto_offset_reset"),
+        value=kafka.auto_offset_reset,
+        at=said.at(*path, "auto_offset_reset"),
+    )
+    at = said.at(*path, "topics")
+    if not kafka.topics:
+        mistakes.add("'pipeline.source.kafka.topics' names no topic", at, "write topics: [clicks]")
+    if kafka.value.format != "json":
+        form = entry("format", kafka.value.format, said.at(*path, "value", "format"))
+        about = (form, *about)
+        if said.spec.pipeline.schema_registry is None:
+            mistakes.add(
+                f"values are {kafka.value.format}, and no schema registry is named",
+                form.at,
+                "write pipeline.schema_registry: {url: http://host:8081}",
+            )
+    waits = entry("wait_for", True, at)
+    topics = mapping(at, *(entry(name, mapping(at, waits, *about), at) for name in kafka.topics))
+    return Source(
+        names=tuple(dict.fromkeys(kafka.topics)),
+        entries=(entry("topics", topics, at),),
+        settings=(*settings, reset),
+        is_kafka=True,
+    )
+
+
+def _webhook(
+    said: Said, webhook: WebhookSpec, at: Location, mistakes: Mistakes
+) -> tuple[list[Entry], list[Setting]]:
+    keys = [
+        entry("listen", "0.0.0.0:8001", at),
+        entry("path", "/events", at),
+        entry("max_bytes", webhook.max_body_bytes, at),
+        entry("max_connections", webhook.max_connections, at),
+    ]
+    if webhook.signature_type is None:
+        return keys, []
+    if webhook.hmac is None:
+        mistakes.add(
+            "'pipeline.source.webhook.hmac' is required",
+            said.at(*_PATH, "webhook", "signature_type"),
+            "write hmac: {header: X-Hub-Signature-256, secret: …}",
+        )
+        return keys, []
+    place = said.at(*_PATH, "webhook", "hmac")
+    name = f"{pipeline_name(said)}.webhook"
+    signature = {
+        "secret": name,
+        "header": webhook.hmac.header,
+        "prefix": f"{webhook.hmac.sig_key}=",
+    }
+    secret = Setting(path=("secrets", name), value=webhook.hmac.secret, at=place)
+    return [*keys, entry("signature", signature, place)], [secret]
+
+
+def _about(
+    said: Said, event_time: EventTimeSpec | None, typed: Typed, mistakes: Mistakes
+) -> Iterator[Entry]:
+    """Yield how messages are read, of whatever source."""
+    if typed.columns is not None:
+        yield entry("columns", typed.columns, typed.at)
+    time, at = typed.event_time, typed.at
+    if event_time is not None:
+        at = said.at(*_PATH, said.spec.pipeline.source.type, "event_time")
+        time = event_time.path.removeprefix("$.")
+        if "." in time or "/" in time:
+            mistakes.add(
+                f"the event time '{event_time.path}' lies inside another field",
+                at,
+                "name a field of the message itself",
+            )
+    if time is not None:
+        yield entry("event_time", time, at)
+        if typed.columns is None and said.spec.pipeline.source.type == "kafka":
+            yield entry("types", {time: "TIMESTAMP"}, at)
+        elif typed.columns is None:
+            mistakes.add(
+                f"the type of '{time}' is not known, and it is the event time",
+                at,
+                f"write pipeline.source.columns: {{{time}: TIMESTAMP, …}}",
+            )
+    if typed.idle_timeout is not None:
+        yield entry("idle_timeout", f"{typed.idle_timeout}s", typed.at)
+    policy: OnErrorSpec = said.spec.pipeline.on_error
+    yield entry("on_error", _ON_ERROR[policy.policy], said.at("pipeline", "on_error"))
+
+
+def pipeline_name(said: Said) -> str:
+    """Return what a pipeline is called: as its file says, in letters that a name may have."""
+    written = said.spec.pipeline.name or said.file.name.rpartition(".")[0]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", written).strip("-.")[:200] or "pipeline"

@@ -1,0 +1,74 @@
+"""The text of a SQLFlow file → a pipeline: Jinja, YAML, its keys, and what they are lowered to."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.files.reading import build, check_keys
+from kaflow_engine.model.files.templates import rendered
+from kaflow_engine.model.files.tree import Entries, describe
+from kaflow_engine.model.files.yaml_file import Document, in_order, parse_yaml
+from kaflow_engine.model.pipelines.contract import Surroundings
+from kaflow_engine.model.pipelines.loader import Reading, read_pipeline
+from kaflow_engine.model.sqlflow.lowering.program import lower_file
+from kaflow_engine.model.sqlflow.lowering.said import Said
+from kaflow_engine.model.sqlflow.specs import SHAPE, SqlflowSpec
+
+_FOLDERS = {
+    "STATIC_ROOT": ("SQLFLOW_STATIC_ROOT", "/tmp/sqlflow/static"),
+    "SQL_RESULTS_CACHE_DIR": ("SQLFLOW_SQL_RESULTS_CACHE_DIR", "/tmp/sqlflow/resultscache"),
+}
+"""Variables that each file has, with the one of the environment that sets it."""
+
+
+def read_sqlflow(path: Path, text: str, around: Surroundings) -> Reading:
+    """Read a file.
+
+    Args:
+        path: Where it stands.
+        text: What it says.
+        around: What it may refer to.
+
+    Raises:
+        ModelError: It is no template, or no YAML.
+    """
+    document = _document(path, text, around.environment)
+    root = document.root
+    start = Location(str(path), 1)
+    if not isinstance(root, Entries):
+        mistake = ModelError(f"expected a mapping, found {describe(root)}", root.at)
+        return Reading(at=start, mistakes=(*document.mistakes, mistake))
+    checked = check_keys(root, SqlflowSpec, SHAPE)
+    built = build(checked.tree, SqlflowSpec, SHAPE, {})
+    mistakes = [*document.mistakes, *checked.mistakes]
+    if not isinstance(built, SqlflowSpec):
+        return Reading(at=start, mistakes=in_order([*mistakes, *built]))
+    assert isinstance(checked.tree, Entries)
+    said = Said(spec=built, tree=checked.tree, file=path, start=start)
+    lowered = lower_file(said, around.function_kind)
+    mistakes += lowered.mistakes
+    if mistakes:
+        return Reading(at=start, name=lowered.name, mistakes=in_order(mistakes))
+    reading = read_pipeline(Document(root=lowered.tree, mistakes=()))
+    spec = reading.spec and reading.spec.model_copy(update={"brought": lowered.brought})
+    return replace(reading, at=start, spec=spec)
+
+
+def _document(path: Path, text: str, environment: Mapping[str, str]) -> Document:
+    known = dict(environment)
+    for name, (variable, default) in _FOLDERS.items():
+        known[name] = known.get(variable, default)
+    plain = rendered(text, str(path), known, lambda name: _unset(name, known))
+    return parse_yaml(plain, Location(str(path)), None)
+
+
+def _unset(name: str, known: Mapping[str, str]) -> ModelError:
+    close = get_close_matches(name, known, n=1, cutoff=0.75)
+    if close:
+        return ModelError(f"the variable '{name}' is not set", None, f"did you mean '{close[0]}'?")
+    way = f"export {name}=…" if re.match("SQLFLOW_|KAFLOW_", name) else f"allow it: env: [{name}]"
+    hint = f"{way}, or give a default: {{{{ {name}|default('…') }}}}"
+    return ModelError(f"the variable '{name}' is not set", None, hint)
