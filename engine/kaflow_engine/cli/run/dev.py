@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from kaflow_engine.cli.run.invoke import command as invoke
 from kaflow_engine.cli.stopping import stop_requests
 from kaflow_engine.errors import ModelError, RunError, UnknownName
 from kaflow_engine.extras import EXTRAS
@@ -22,7 +23,7 @@ _LOOK = 0.5
 _WITH = ("postgres", "registry")
 
 
-@click.command("dev")
+@click.group("dev", invoke_without_command=True)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="0: any free."
 )
@@ -55,7 +56,9 @@ _WITH = ("postgres", "registry")
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep the broker's records in this folder; without it they go at the end.",
 )
+@click.pass_context
 def command(
+    context: click.Context,
     port: int,
     others: str,
     registry_port: int,
@@ -65,6 +68,8 @@ def command(
     data: Path | None,
 ) -> None:
     """Run Kafka on this machine until Ctrl-C, with sample records in it."""
+    if context.invoked_subcommand is not None:
+        return
     names, wanted = _listed(topics), _listed(others)
     _check(wanted)
     # an unknown topic is noticed before anything is started
@@ -90,6 +95,9 @@ def command(
                 if server and not server.running:
                     raise RunError("a server ended by itself", hint=server.last_words())
         click.echo("stopping …", err=True)
+
+
+command.add_command(invoke)
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def resolve_schemas(
         for topic in missing:
             columns = _look(spec, config, kafka, topic, partitions[topic])
             if columns:
-                found[topic] = _with_types(spec, topic, columns)
+                found[topic] = with_types(spec, topic, columns)
         missing = [topic for topic in missing if topic not in found]
         if not missing:
             return {topic: found[topic] for topic in given}
@@ -81,7 +81,7 @@ def resolve_schemas(
         time.sleep(_POLL_S)
 
 
-def _with_types(spec: PipelineSpec, topic: str, columns: Columns) -> Columns:
+def with_types(spec: PipelineSpec, topic: str, columns: Columns) -> Columns:
     """Return columns with the types that the file says of some of them.
 
     Raises:

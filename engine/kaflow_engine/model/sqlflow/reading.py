@@ -69,6 +69,8 @@ def _unset(name: str, known: Mapping[str, str]) -> ModelError:
     close = get_close_matches(name, known, n=1, cutoff=0.75)
     if close:
         return ModelError(f"the variable '{name}' is not set", None, f"did you mean '{close[0]}'?")
-    way = f"export {name}=…" if re.match("SQLFLOW_|KAFLOW_", name) else f"allow it: env: [{name}]"
-    hint = f"{way}, or give a default: {{{{ {name}|default('…') }}}}"
-    return ModelError(f"the variable '{name}' is not set", None, hint)
+    default = f"or give a default: {{{{ {name}|default('…') }}}}"
+    if re.match("SQLFLOW_|KAFLOW_", name):
+        return ModelError(f"the variable '{name}' is not set", None, f"export {name}=…, {default}")
+    hint = f"allow it by this line in kaflow.yaml: env: [SQLFLOW_*, {name}], {default}"
+    return ModelError(f"the variable '{name}' is not one that files may use", None, hint)

@@ -85,6 +85,7 @@ class LocalPipeline:
         schema_by_id: Writer schemas of Avro inputs.
         point: Told about every step of the protocol; where it raises Crashed, the run ends and the
             next one recovers.
+        connections: How databases are reached, by their kind and the name of the connection.
     """
 
     def __init__(
@@ -96,12 +97,14 @@ class LocalPipeline:
         replay: bool = False,
         schema_by_id: Callable[[int], str] | None = None,
         point: Point = never,
+        connections: Mapping[tuple[str, str], Mapping[str, str]] | None = None,
     ) -> None:
         self._plan = plan
         self._read_to_end = {(t, p): True for t, some in partitions.items() for p in some}
         self._spread, self._replay = spread, replay
         self._schema_by_id = schema_by_id or _no_registry
         self._world = LocalWorld(point)
+        self._world.connections.update(connections or {})
         self._epoch = 1
         self._at_end = False
 

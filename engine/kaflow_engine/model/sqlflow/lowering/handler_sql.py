@@ -17,6 +17,7 @@ METADATA = {
     "kafka_offset": "_offset",
 }
 """Columns of a batch that say where a message stood, with what the engine calls them."""
+_NOW = ("now", "today", "get_current_timestamp", "transaction_timestamp")
 _WHOLE = ("group", "having", "distinct", "order", "limit", "offset", "qualify", "windows", "with_")
 """Clauses with which the rows of a batch belong together."""
 
@@ -74,6 +75,7 @@ def read_handler(
     own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     batches: list[exp.Table] = []
     lookups: list[Lookup] = []
+    before = len(mistakes.found)
     for table in tree.find_all(exp.Table):
         name = table.name.lower()
         if isinstance(table.this, exp.Func):
@@ -88,15 +90,22 @@ def read_handler(
             known = [batch, *(f"{database}.<table>" for database in attached)]
             line = sql.line(_line(table))
             mistakes.add(f"there is no table '{_dotted(table)}'", line, f"known: {listed(known)}")
-    if not batches and not mistakes.found:
+    if not batches and len(mistakes.found) == before:
         mistakes.add(f"the SQL does not read {batch}", sql.at, f"write SELECT … FROM {batch}")
+    is_alone = _is_alone(tree, batches, lookups)
+    for node in () if is_alone else _nows(tree):
+        mistakes.add(
+            "the time of now is another one when a batch is made again",
+            sql.line(_line(node)),
+            "take a time of the messages, such as max(timestamp)",
+        )
     named = {column.name.lower() for column in tree.find_all(exp.Column)}
     return HandlerSql(
         sql=sql,
         tree=tree,
         batches=tuple(batches),
         lookups=tuple(lookups),
-        is_alone=_is_alone(tree, batches, lookups),
+        is_alone=is_alone,
         metadata=tuple(name for name in METADATA if name in named),
     )
 
@@ -179,6 +188,12 @@ def _is_alone(tree: exp.Expr, batches: Sequence[exp.Table], lookups: Sequence[Lo
     return not called & _aggregates() if called else True
 
 
+def _nows(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the calls that give the time of now."""
+    yield from tree.find_all(exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)
+    yield from (call for call in tree.find_all(exp.Anonymous) if call.name.lower() in _NOW)
+
+
 @cache
 def _aggregates() -> frozenset[str]:
     import duckdb  # asked only about functions that sqlglot does not know
@@ -233,13 +248,9 @@ def _join_text(join: exp.Join, handler: HandlerSql) -> str:
 def _without_lookups(handler: HandlerSql) -> str:
     assert handler.tree is not None
     tree = handler.tree.copy()
-    sources = {
-        (lookup.node.catalog, lookup.node.db, lookup.node.name) for lookup in handler.lookups
-    }
+    looked_up = {each.alias.lower() for each in handler.lookups}
     kept = [
-        join
-        for join in tree.args.get("joins") or ()
-        if (join.this.catalog, join.this.db, join.this.name) not in sources
+        join for join in tree.args.get("joins") or () if join.alias_or_name.lower() not in looked_up
     ]
     tree.set("joins", kept)
     for column in list(tree.find_all(exp.Column)):

@@ -21,7 +21,7 @@ def dead_letters(
             "go to <name>.dead_letters, and `kaflow dead-letters` shows them",
         )
         return ()
-    if brokers is not None and set(brokers) != set(policy.dlq.kafka.brokers):
+    if brokers and set(brokers) != set(policy.dlq.kafka.brokers):
         mistakes.add(
             "messages that cannot be used go to other brokers than those that they come from",
             said.at(*path, "kafka", "brokers"),

@@ -77,24 +77,25 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     mistakes, parts = Mistakes(), _Parts()
     _require_functions(said, function_kind, mistakes)
     commands = read_commands(said, mistakes)
+    known = not mistakes.found and "commands" not in said.tree.misspelled
     batch, columns = _batch(said, commands, mistakes)
-    window = _window(said, mistakes)
-    sql = window.select if window is not None else _one_statement(said, mistakes)
-    handler = read_handler(sql, batch, commands.attached, mistakes)
+    window, sql = _text(said, mistakes)
+    # what is wrong below would follow from what is wrong above
+    handler = HandlerSql(sql=said.sql(*_HANDLER, "sql"), tree=None)
+    if sql is not None and known:
+        handler = read_handler(sql, batch, commands.attached, mistakes)
     typed = Typed(
         columns=columns,
         at=said.at(*_HANDLER, "table") if batch != "batch" else said.at("pipeline", "source"),
-        event_time=_event_time(said, window),
+        event_time=window.event_time if window is not None else None,
         idle_timeout=window.spec.idle_close_seconds if window is not None else None,
     )
     source = lower_source(said, typed, mistakes)
-    brokers = said.spec.pipeline.source.kafka
-    own = brokers.brokers if source.is_kafka and brokers is not None else None
-    if source.names:
-        rows = _rows(said, source, handler, parts)
+    query = handler.sql
+    if source.names and not (handler.tree is not None and not handler.batches):
+        rows = _rows(source, handler, parts)
         query = _query(said, handler, rows, window, parts, mistakes)
-    else:
-        query = sql
+    own = source.brokers
     lookups = looked_up(said, commands, handler, mistakes)
     path = ("pipeline", "sink") if window is None else (*window.path, "window", "sink")
     spec = said.spec.pipeline.sink if window is None else window.spec.sink
@@ -148,19 +149,19 @@ def _batch(said: Said, commands: Commands, mistakes: Mistakes) -> tuple[str, dic
     return handler.table, dict(declared.columns)
 
 
-def _window(said: Said, mistakes: Mistakes) -> Window | None:
+def _text(said: Said, mistakes: Mistakes) -> tuple[Window | None, SqlText | None]:
+    """Return the window that is filled, if there is one, and the SELECT of the handler; None: it
+    has none that could be read."""
+    if not said.spec.tables.sql:
+        return None, _one_statement(said, mistakes)
     managed = managed_table(said, mistakes)
     if managed is None:
-        return None
-    return lower_window(said, *managed, said.sql(*_HANDLER, "sql"), mistakes)
+        return None, None
+    window = lower_window(said, *managed, said.sql(*_HANDLER, "sql"), mistakes)
+    return window, window.select if window is not None else None
 
 
-def _event_time(said: Said, window: Window | None) -> str | None:
-    """Return the column that the window of a file takes the time from."""
-    return window.event_time if window is not None else None
-
-
-def _one_statement(said: Said, mistakes: Mistakes) -> SqlText:
+def _one_statement(said: Said, mistakes: Mistakes) -> SqlText | None:
     sql = said.sql(*_HANDLER, "sql")
     try:
         found = list(statements(sql))
@@ -172,7 +173,7 @@ def _one_statement(said: Said, mistakes: Mistakes) -> SqlText:
             found[1].at if len(found) > 1 else sql.at,
             "write one SELECT: each batch is exactly once without BEGIN and COMMIT",
         )
-        return sql
+        return None
     first = found[0].text.split(None, 1)[0].upper()
     if first in ("INSERT", "UPDATE", "DELETE", "CREATE", "COPY", "BEGIN", "MERGE"):
         mistakes.add(
@@ -180,12 +181,13 @@ def _one_statement(said: Said, mistakes: Mistakes) -> SqlText:
             found[0].at,
             "write the SELECT alone, and a sink of type postgres or sqlcommand",
         )
+        return None
     return found[0]
 
 
-def _rows(said: Said, source: Source, handler: HandlerSql, parts: _Parts) -> str:
+def _rows(source: Source, handler: HandlerSql, parts: _Parts) -> str:
     """Return what has the rows of all batches: a topic, or a relation over several."""
-    places = handler.metadata if source.is_kafka else ()
+    places = handler.metadata if source.brokers is not None else ()
     if len(source.names) == 1 and not places:
         return source.names[0]
     at = handler.sql.at

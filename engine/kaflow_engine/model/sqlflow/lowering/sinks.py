@@ -31,7 +31,7 @@ class _Lowering:
     spec: SinkSpec
     path: Path
     brokers: tuple[str, ...] | None
-    """Of the source, if that is Kafka."""
+    """Of the source; none: they are not known. None: it is not Kafka."""
     mistakes: Mistakes
     settings: list[Setting]
 
@@ -48,7 +48,7 @@ def lower_sink(
         said: The file.
         spec: The sink.
         path: Where it stands in the file.
-        brokers: Those of the source; None: it is not Kafka.
+        brokers: Those of the source, none where they are wrong; None: it is not Kafka.
         mistakes: What is wrong is added.
     """
     one = _Lowering(
@@ -78,7 +78,7 @@ def _kafka(one: _Lowering) -> list[Entry]:
     path = (*one.path, "kafka")
     if one.brokers is None:
         one.settings += kafka_access(one.said, kafka, path, one.mistakes)
-    elif set(one.brokers) != set(kafka.brokers):
+    elif one.brokers and set(one.brokers) != set(kafka.brokers):
         one.mistakes.add(
             "the rows go to other brokers than those that the messages come from",
             one.at("kafka", "brokers"),

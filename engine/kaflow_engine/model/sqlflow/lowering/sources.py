@@ -34,7 +34,8 @@ class Source:
     entries: tuple[Entry, ...]
     """Keys of a pipeline file."""
     settings: tuple[Setting, ...]
-    is_kafka: bool
+    brokers: tuple[str, ...] | None = None
+    """Of Kafka, none where they are wrong; None: it is not Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ def lower_source(said: Said, typed: Typed, mistakes: Mistakes) -> Source:
             said.at(*_PATH, "type"),
             f"say under {source.type}: what is read",
         )
-        return Source(names=(), entries=(), settings=(), is_kafka=source.type == "kafka")
+        return Source(names=(), entries=(), settings=(), brokers=())
     about = tuple(_about(said, part.event_time, typed, mistakes))
     match part:
         case KafkaSourceSpec():
@@ -80,7 +81,7 @@ def lower_source(said: Said, typed: Typed, mistakes: Mistakes) -> Source:
             assert_never(part)
     value = mapping(at, entry("type", kind, at), *keys, *about)
     own = entry("sources", mapping(at, entry(kind, value, at)), at)
-    return Source(names=(kind,), entries=(own,), settings=tuple(settings), is_kafka=False)
+    return Source(names=(kind,), entries=(own,), settings=tuple(settings))
 
 
 def kafka_access(
@@ -136,7 +137,7 @@ def _kafka(
         names=tuple(dict.fromkeys(kafka.topics)),
         entries=(entry("topics", topics, at),),
         settings=(*settings, reset),
-        is_kafka=True,
+        brokers=kafka.brokers if settings[:1] and settings[0].path[-1] == "brokers" else (),
     )
 
 
