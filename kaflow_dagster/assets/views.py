@@ -19,6 +19,7 @@ from kaflow_engine.api.project import (
     checks_of,
     load_config,
     load_pipeline,
+    with_brought,
 )
 
 
@@ -188,6 +189,7 @@ def _view(checked: CheckedPipeline, folder: str, config: Config) -> PipelineView
             tags={},
             problem="\n".join(str(mistake) for mistake in mistakes),
         )
+    config = with_brought(config, [spec])
     explanation = explain(spec, config)
     return PipelineView(
         name=spec.name,

@@ -13,7 +13,7 @@ from kaflow_dagster.runs.begun import BEGUN
 from kaflow_dagster.runs.names import dagster_name
 from kaflow_engine.api.checks import CheckResult
 from kaflow_engine.api.errors import KaflowError, ModelError
-from kaflow_engine.api.project import PipelineSpec, Write
+from kaflow_engine.api.project import PipelineSpec, Write, with_brought
 
 LAST_MS = 300_000
 """Of a topic, how far back rows are looked at: as long as the time between two scheduled looks."""
@@ -124,6 +124,7 @@ def checked(
     try:
         config = project.load_config()
         spec = project.load(output.pipeline.name, config)
+        config = with_brought(config, [spec])
         found = check_output(spec, _write(spec, output), config, LAST_MS, partitions)
     except KaflowError as error:
         raise failure(error) from None

@@ -10,6 +10,7 @@ from kaflow_dagster.runs.background import failure
 from kaflow_dagster.runs.names import dagster_name
 from kaflow_engine.api.errors import KaflowError
 from kaflow_engine.api.outputs import LETTER_COLUMNS
+from kaflow_engine.api.project import with_brought
 
 _OPTIONS = {
     "where": dg.Field(
@@ -56,6 +57,7 @@ def build_redrive_job(
         try:
             config = project.load_config()
             spec = project.load(name, config)
+            config = with_brought(config, [spec])
             kafka = KafkaSettings.configured(config.kafka)
             sent: list[Letter] = []
             if not context.op_config["dry_run"]:

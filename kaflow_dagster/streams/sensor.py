@@ -24,6 +24,7 @@ from kaflow_dagster.streams.supervision import (
 )
 from kaflow_engine.api.errors import KaflowError, without_secrets
 from kaflow_engine.api.plan import Resolver
+from kaflow_engine.api.project import with_brought
 from kaflow_engine.api.state import outlook_of
 
 SWITCH = "kaflow/switch"
@@ -150,9 +151,10 @@ def _unfit(unit: StreamUnit, project: ProjectView) -> str | None:
         config = project.load_config()
         for pipeline in unit.pipelines:
             spec = project.load(pipeline.name, config)
-            verdict = outlook_of(spec, config, stopped=True).verdict
+            own = with_brought(config, [spec])
+            verdict = outlook_of(spec, own, stopped=True).verdict
             if verdict.status == "unclear":  # a state that is there wants columns it does not hold
-                verdict = outlook_of(spec, config, _resolver(), stopped=True).verdict
+                verdict = outlook_of(spec, own, _resolver(), stopped=True).verdict
             if verdict.decided:
                 continue
             reasons = without_secrets("\n".join(verdict.reasons))

@@ -17,7 +17,7 @@ from kaflow_dagster.streams.outputs import NEWEST, OutputReports, Running
 from kaflow_dagster.streams.process import this_process
 from kaflow_dagster.streams.reports import PipelineAssets, Reports, assets_of
 from kaflow_engine.api.errors import KaflowError
-from kaflow_engine.api.project import Config
+from kaflow_engine.api.project import Config, with_brought
 from kaflow_engine.api.status import Progress, open_outlet
 
 REPORT_S = 60.0
@@ -105,6 +105,7 @@ def _stream(
     from kaflow_engine.api.run import Waiting, accept_change, prepare, run_pipelines
 
     specs = [project.load(name, config) for name in names]
+    config = with_brought(config, specs)
     with open_outlet(config, names) as outlet:
         heard.address = outlet.address
 

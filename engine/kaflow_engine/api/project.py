@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from kaflow_engine.model.checks import Check, checks_of
     from kaflow_engine.model.config import Config
     from kaflow_engine.model.configuration.load_config import load_config
+    from kaflow_engine.model.configuration.with_brought import with_brought
     from kaflow_engine.model.outputs.output_specs import Write
     from kaflow_engine.model.project import FOLDERS, Project
     from kaflow_engine.model.specs import PipelineSpec
@@ -31,4 +32,5 @@ __all__ = [
     "load_config",
     "load_pipeline",
     "load_project",
+    "with_brought",
 ]

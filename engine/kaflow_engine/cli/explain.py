@@ -21,7 +21,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.preprocessors import rewriter
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.files.yaml_file import read_text
-from kaflow_engine.model.front_ends import DEFAULT, front_end_of
+from kaflow_engine.model.front_ends import DEFAULT
 from kaflow_engine.model.project import read_project
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import Resolver, explain, unknown_topics
@@ -101,7 +101,7 @@ def _print_sources(path: Path, names: Sequence[str], config: Config) -> None:
         if names and reading.name not in names:
             continue
         text, at = read_text(Path(reading.at.file)), Location(reading.at.file)
-        if rewrite is not None and front_end_of(at.file) is DEFAULT:
+        if rewrite is not None and reading.front_end == DEFAULT.name:
             text, at = rewrite(text, at)
         click.echo(f"{at}:")
         for number, line in enumerate(without_secrets(text).splitlines(), start=1):

@@ -1,7 +1,7 @@
 """Files and folders → all pipelines of a project."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kaflow_engine.errors import ModelError, UnknownName
@@ -149,8 +149,8 @@ def _lowered(
             function_kind=function_kind,
         )
         found = end.lower(search.files.get(end.name, ()), surroundings)
-        readings += found.readings
-        around += found.around
+        readings += (replace(reading, front_end=end.name) for reading in found.readings)
+        around += (replace(reading, front_end=end.name) for reading in found.around)
         mistakes += found.mistakes
     return tuple(readings), tuple(around), tuple(mistakes)
 

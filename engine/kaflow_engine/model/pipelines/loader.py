@@ -70,6 +70,8 @@ class Reading:
     spec: PipelineSpec | None = None
     """Without the parts that are wrong; None: not even its query can be read."""
     mistakes: tuple[ModelError, ...] = ()
+    front_end: str = ""
+    """The name of the front end that its file belongs to."""
 
 
 def load_pipeline(

@@ -8,7 +8,6 @@ from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.files.yaml_file import in_order, raise_as_found
-from kaflow_engine.model.front_ends import front_end_of
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.outputs.sink_specs import FilesSpec
 from kaflow_engine.model.pipelines.loader import Reading
@@ -30,11 +29,8 @@ class CheckedPipeline:
     """Only of use where there are no mistakes."""
     mistakes: tuple[ModelError, ...] = ()
     notices: tuple[ModelError, ...] = ()
-
-    @property
-    def front_end(self) -> str:
-        """The name of the front end that its file belongs to."""
-        return front_end_of(self.at.file).name
+    front_end: str = ""
+    """The name of the front end that its file belongs to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +150,11 @@ def _connected(files: ProjectFiles, config: Config | None) -> list[Reading]:
 
 def _check(reading: Reading, config: Config | None) -> CheckedPipeline:
     checked = CheckedPipeline(
-        at=reading.at, name=reading.name, spec=reading.spec, mistakes=reading.mistakes
+        at=reading.at,
+        name=reading.name,
+        spec=reading.spec,
+        mistakes=reading.mistakes,
+        front_end=reading.front_end,
     )
     if reading.spec is None:
         return checked

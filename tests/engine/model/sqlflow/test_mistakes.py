@@ -1,4 +1,4 @@
-"""Every mistake of a SQLFlow file, and the exact words for it: rows of `fixtures/errors/sqlflow`."""
+"""Every mistake of a SQLFlow file, and the words for it: rows of `fixtures/errors/sqlflow`."""
 
 from pathlib import Path
 from typing import Any

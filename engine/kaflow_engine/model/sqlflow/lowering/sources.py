@@ -174,8 +174,16 @@ def _about(
     said: Said, event_time: EventTimeSpec | None, typed: Typed, mistakes: Mistakes
 ) -> Iterator[Entry]:
     """Yield how messages are read, of whatever source."""
+    kind = said.spec.pipeline.source.type
     if typed.columns is not None:
         yield entry("columns", typed.columns, typed.at)
+    elif kind != "kafka":
+        mistakes.add(
+            f"the columns of a {kind} are not known before something comes",
+            said.at(*_PATH, "type"),
+            "write pipeline.source.columns: {action: VARCHAR, …}; of a topic its messages show "
+            "them",
+        )
     time, at = typed.event_time, typed.at
     if event_time is not None:
         at = said.at(*_PATH, said.spec.pipeline.source.type, "event_time")
@@ -188,14 +196,8 @@ def _about(
             )
     if time is not None:
         yield entry("event_time", time, at)
-        if typed.columns is None and said.spec.pipeline.source.type == "kafka":
+        if typed.columns is None and kind == "kafka":
             yield entry("types", {time: "TIMESTAMP"}, at)
-        elif typed.columns is None:
-            mistakes.add(
-                f"the type of '{time}' is not known, and it is the event time",
-                at,
-                f"write pipeline.source.columns: {{{time}: TIMESTAMP, …}}",
-            )
     if typed.idle_timeout is not None:
         yield entry("idle_timeout", f"{typed.idle_timeout}s", typed.at)
     policy: OnErrorSpec = said.spec.pipeline.on_error
