@@ -71,6 +71,7 @@ topics:
     key: id
     key_format: long
     on_data_loss: continue
+    wait_for: true
     on_schema_change: add_nullable
   countries: {table: true, primary_key: [code, "on"], operation: "header:dbz.op", retain: 30d}
 delivery: at_least_once
@@ -171,6 +172,8 @@ def test_every_key() -> None:
                 "on_null": "skip",
                 "on_data_loss": "continue",
                 "on_schema_change": "add_nullable",
+                "types": {},
+                "wait_for": True,
                 **NO_TABLE,
             },
             "countries": {**TopicSpec().model_dump(), **TABLE},

@@ -30,6 +30,7 @@ from kaflow_engine.plan.planner.project import load_checked
 )
 @click.option(
     "--max-records",
+    "--max-msgs-to-process",
     type=click.IntRange(min=1),
     help="End each pipeline after about so many records.",
 )

@@ -129,8 +129,8 @@ def _begin(
     """Take the states, and then plan; None: someone wants the pipelines to stop before."""
     with ExitStack() as leaving:
         leases = None
+        endless = not manner.until_caught_up and manner.max_records is None
         if manner.backfill is None:  # it has a state of its own, and takes that itself
-            endless = not manner.until_caught_up and manner.max_records is None
             leases = take_states(specs, config, asked, on_progress, waits=endless)
             if leases is None:
                 return None
@@ -139,7 +139,7 @@ def _begin(
         brokers = f" with Kafka at {','.join(config.kafka.brokers)}" if uses else ""
         _say(f"preparing {_count(len(specs))}{brokers}")
         try:
-            plans = prepare(specs, config, _say, Waiting(stopped=asked.is_set))
+            plans = prepare(specs, config, _say, Waiting(stopped=asked.is_set, endless=endless))
         except SourceError:
             if asked.is_set():
                 return None

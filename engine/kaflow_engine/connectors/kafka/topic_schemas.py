@@ -11,7 +11,9 @@ from kaflow_engine.formats.contract import Evidence, format_of
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.sql.types.bind import check_types, normal_type
 
 SAMPLE = 500
 """Records of each partition that are looked at, oldest first."""
@@ -32,6 +34,7 @@ def resolve_schemas(
     wait_ms: int = 60_000,
     on_wait: Callable[[str], None] = lambda text: None,
     stopped: Callable[[], bool] = lambda: False,
+    endless: bool = False,
 ) -> dict[str, Columns]:
     """Return the columns of each topic, from the first place that has them.
 
@@ -46,6 +49,7 @@ def resolve_schemas(
         wait_ms: How long to wait for what is not there yet: a first record, a first schema.
         on_wait: Told once for each topic that is waited for.
         stopped: Asked while waiting whether to give up early.
+        endless: Wait for topics without end whose file says `wait_for`.
 
     Raises:
         SourceError: A topic does not exist, its columns cannot be found in time, or there is no
@@ -69,7 +73,7 @@ def resolve_schemas(
         missing = [topic for topic in missing if topic not in found]
         if not missing:
             return {topic: found[topic] for topic in given}
-        patient = all(spec.topic(topic).wait_for for topic in missing)
+        patient = endless and all(spec.topic(topic).wait_for for topic in missing)
         if deadline is None:  # a first look may take long, and nothing waited yet
             deadline = time.monotonic() + wait_ms / 1000
         if (time.monotonic() >= deadline and not patient) or stopped():
@@ -86,14 +90,16 @@ def with_types(spec: PipelineSpec, topic: str, columns: Columns) -> Columns:
 
     Raises:
         UnknownName: It says one of a column that there is not.
+        ModelError: One is no type.
     """
     said = spec.topic(topic).types
+    places = {name: spec.place("topics", topic, "types", name) for name in said}
+    raise_all(check_types(said, places))
     names = {column.name.lower(): column.name for column in columns}
     for name in said:
         if name.lower() not in names:
-            at = spec.place("topics", topic, "types", name)
-            raise UnknownName("column", name, names.values(), at)
-    types = {name.lower(): kind for name, kind in said.items()}
+            raise UnknownName("column", name, names.values(), places[name])
+    types = {name.lower(): normal_type(kind) for name, kind in said.items()}
     return tuple(Column(c.name, types.get(c.name.lower(), c.type)) for c in columns)
 
 

@@ -184,6 +184,19 @@ def one_query_of_an_output(tree: Entries) -> Iterator[ModelError]:
         yield ModelError(text, place(tree, (*path, said[-1]) if said else path), hint)
 
 
+def types_beside_columns(tree: Entries) -> Iterator[ModelError]:
+    """Columns that are declared have their types."""
+    topics = tree.get("topics")
+    for entry in topics.entries if isinstance(topics, Entries) else ():
+        said = entry.value
+        if isinstance(said, Entries) and said.get("types") and said.get("columns"):
+            yield ModelError(
+                "'types' stands beside 'columns', which say the types of all",
+                place(tree, ("topics", entry.key, "types")),
+                "remove it",
+            )
+
+
 RULES: tuple[Rule, ...] = (
     one_form_of_outputs,
     output_of_one_kind,
@@ -201,6 +214,7 @@ RULES: tuple[Rule, ...] = (
     versions_of_dimensions,
     null_values_of_dimensions,
     types_of_keys,
+    types_beside_columns,
     one_topic_for_two_uses,
     keys_of_tables,
     keys_of_relations,

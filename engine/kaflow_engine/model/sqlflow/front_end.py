@@ -20,7 +20,7 @@ class SqlflowFiles:
 
     name = "SQLFlow file"
     endings = SUFFIXES
-    example = "kafka.postgres.join.yml"
+    example = "clicks.yml"
     variables = ("SQLFLOW_*",)
 
     def claims(self, text: str) -> bool:

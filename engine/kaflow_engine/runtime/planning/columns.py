@@ -42,6 +42,7 @@ def resolve_columns(
     wait_ms: int = 60_000,
     on_wait: Callable[[str], None] = lambda text: None,
     stopped: Callable[[], bool] = lambda: False,
+    endless: bool = False,
 ) -> dict[str, tuple[Column, ...]]:
     """Return the columns of topics and of other sources.
 
@@ -52,6 +53,7 @@ def resolve_columns(
         wait_ms: How long to wait for a first record or schema of a topic.
         on_wait: Called once for each topic that is waited for.
         stopped: Asked while waiting whether to give up early.
+        endless: Wait for topics without end whose file says `wait_for`.
 
     Raises:
         SourceError: One does not exist, or its columns cannot be found.
@@ -61,7 +63,13 @@ def resolve_columns(
     if not topics:
         return shown
     return shown | resolve_schemas(
-        spec, config, topics, wait_ms=wait_ms, on_wait=on_wait, stopped=stopped
+        spec,
+        config,
+        topics,
+        wait_ms=wait_ms,
+        on_wait=on_wait,
+        stopped=stopped,
+        endless=endless,
     )
 
 

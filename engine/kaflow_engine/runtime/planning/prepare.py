@@ -59,6 +59,8 @@ class Waiting:
     milliseconds: int = 60_000
     stopped: Callable[[], bool] = lambda: False
     """Asked meanwhile whether to give up."""
+    endless: bool = True
+    """Topics whose file says `wait_for` are waited for without end."""
 
 
 def prepare(
@@ -116,8 +118,9 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     if dead_letter_topic(spec) is None:
         return plan_pipeline(spec, config, say, waiting)
     kafka = KafkaSettings.configured(config.kafka)
-    awaited = [topic for topic in kafka_topics(spec) if spec.topic(topic).wait_for]
-    await_topics(kafka, awaited, say, waiting.stopped)
+    if waiting.endless:
+        awaited = [topic for topic in kafka_topics(spec) if spec.topic(topic).wait_for]
+        await_topics(kafka, awaited, say, waiting.stopped)
     require_permissions(kafka, needs_of(spec))
     planned = plan_pipeline(spec, config, say, waiting)
     names = [topic.name for topic in planned.plan.sources if topic.connector is None]
@@ -265,6 +268,7 @@ def plan_pipeline(
             wait_ms=patience.milliseconds,
             on_wait=say,
             stopped=patience.stopped,
+            endless=patience.endless,
         )
 
     stored = read_state(Path(config.state.rocksdb.path).absolute() / spec.id)

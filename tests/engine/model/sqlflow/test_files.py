@@ -1,0 +1,125 @@
+"""How SQLFlow files are told from others, and what they bring of the configuration."""
+# pyright: basic
+
+from pathlib import Path
+
+import pytest
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.model.configuration.with_brought import with_brought
+from kaflow_engine.model.files.variables import Allowed
+from kaflow_engine.model.project import read_project
+from kaflow_engine.model.sqlflow.front_end import SqlflowFiles
+from kaflow_engine.plan.planner.project import check_project, load_checked
+
+FILES = Path(__file__).parents[3] / "fixtures" / "sqlflow"
+TUTORIAL = FILES / "kafka.postgres.join.yml"
+CLICKS = FILES / "clicks.yml"
+ALLOWED = Config.model_validate({"sql": {"attach": ["postgres", "sqlite"]}})
+ENVIRONMENT = {
+    "SQLFLOW_KAFKA_BROKERS": "one:9092,two:9092",
+    "SQLFLOW_POSTGRES_USERS_URI": "postgresql://me:pass-word@db/testdb",
+}
+
+
+def load(path, config=ALLOWED, environment=ENVIRONMENT):
+    (spec,) = load_checked([path], config, environment).pipelines
+    return spec, with_brought(config, [spec])
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        (CLICKS.read_text(), True),
+        (TUTORIAL.read_text(), True),
+        ("pipeline:\n  source: {}\n  sink: {}\n", True),
+        ("# first\npipeline: # mine\n{% if X %}\n  source: {}\n{% endif %}\n  sink: {}\n", True),
+        ("pipeline:\n  source: {}\n", False),
+        ("pipeline: orders\nsource: a\nsink: b\n", False),
+        ("- case: x\n  pipeline:\n    source: {}\n    sink: {}\n", False),
+        ("name: p\nquery: SELECT 1\noutput: {topic: o}\n", False),
+    ],
+)
+def test_a_file_is_known_by_its_text(text, own):
+    assert SqlflowFiles().claims(text) is own
+
+
+def test_a_file_of_a_folder_stands_beside_others(tmp_path):
+    (tmp_path / "p.yaml").write_text("name: p\nquery: SELECT a FROM t\noutput: {topic: o}\n")
+    (tmp_path / "clicks.yml").write_text(CLICKS.read_text())
+    found = check_project([tmp_path], ALLOWED, {})
+    assert [(each.name, each.front_end) for each in found.pipelines] == [
+        ("clicks", "SQLFlow file"),
+        ("p", "pipeline file"),
+    ]
+
+
+def test_brackets_of_templates_and_dollars_are_no_variables_of_others(tmp_path):
+    path = tmp_path / "p.yml"
+    path.write_text(CLICKS.read_text().replace("users.name, count", "'${HOME}' AS h, count", 1))
+    (spec,) = read_project([path], ALLOWED, {}).pipelines
+    assert "${HOME}" in (spec.queried["handler"].query or "")
+
+
+def test_what_a_file_says_stands_over_the_configuration():
+    spec, config = load(TUTORIAL)
+    assert config.kafka.brokers == ("one:9092", "two:9092")
+    assert config.kafka.consumer.group == "test"
+    assert config.origin("kafka", "brokers") == f"{TUTORIAL}:18"
+    connection = config.postgres.connections["kafka-postgres-join.pgusersdb"]
+    assert connection.url == ENVIRONMENT["SQLFLOW_POSTGRES_USERS_URI"]
+    assert "pass-word" not in repr(config)
+    assert spec.sources["pgusersdb.users"].attached
+
+
+def test_the_command_line_stands_over_a_file():
+    config = load_config(None, {}, {"kafka.brokers": "mine:9092", "sql.attach": "postgres"})
+    assert load(TUTORIAL, config)[1].kafka.brokers == ("mine:9092",)
+
+
+def test_files_that_disagree_do_not_run_together(tmp_path):
+    for name in ("a", "b"):
+        text = CLICKS.read_text().replace("localhost:9092", f"{name}:9092")
+        text = text.replace("name: clicks", f"name: {name}").replace("topic: out", f"topic: {name}")
+        (tmp_path / f"{name}.yml").write_text(text)
+    project = load_checked([tmp_path], ALLOWED, {})
+    with pytest.raises(ModelError) as raised:
+        with_brought(ALLOWED, project.pipelines)
+    assert str(raised.value) == (
+        f"{tmp_path}/b.yml:12: 'kafka.brokers' is another one here than at {tmp_path}/a.yml:12, "
+        "and these pipelines run together\n"
+        "  hint: run them in commands of their own, or say the same in both"
+    )
+
+
+def test_a_run_is_as_long_as_the_file_says():
+    spec, _ = load(CLICKS, environment={})
+    batch = spec.queried["handler"].batch
+    assert (batch.size, batch.every) == (10, 30_000)
+
+
+def test_rows_that_mean_something_alone_make_no_runs():
+    spec, _ = load(TUTORIAL)
+    assert spec.relations == {}
+    assert spec.topic("input-user-clicks-demo").wait_for
+
+
+@pytest.mark.parametrize(
+    ("patterns", "seen"),
+    [(("KAFLOW_*",), {"KAFLOW_A", "SQLFLOW_A"}), (("TEAM_*",), set())],
+)
+def test_variables_of_files_are_allowed_unless_the_configuration_says_which(patterns, seen):
+    values = {"KAFLOW_A": "1", "SQLFLOW_A": "2", "HOME": "3"}
+    assert set(Allowed(values, patterns).beside(SqlflowFiles.variables)) == seen
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [("kafka postgres/join", "kafka-postgres-join"), ("a.b_c-1", "a.b_c-1"), ("…", "pipeline")],
+)
+def test_a_name_becomes_one_that_a_pipeline_may_have(tmp_path, name, called):
+    path = tmp_path / "p.yml"
+    path.write_text(CLICKS.read_text().replace("name: clicks", f"name: '{name}'"))
+    assert load(path, environment={})[0].name == called
