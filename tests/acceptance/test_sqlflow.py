@@ -63,6 +63,21 @@ pipeline:
     type: kafka
     kafka: {{brokers: [{brokers}], topic: {unique}-counts}}
 """
+TABLE = """
+pipeline:
+  name: {unique}-table
+  batch_size: 300
+  on_error: {{policy: IGNORE}}
+  source:
+    type: kafka
+    kafka: {{brokers: [{brokers}], group_id: test, topics: [{unique}-events]}}
+  handler:
+    type: handlers.InferredDiskBatch
+    sql: SELECT properties.city AS city, count(*) AS n FROM batch GROUP BY ALL
+  sink:
+    type: postgres
+    postgres: {{dsn: '{postgres}', table: {unique}_cities, mode: upsert, key: [city]}}
+"""
 
 
 def produce(broker, topic, values):
@@ -77,6 +92,7 @@ def test_the_tutorial_prints_what_it_documents(broker, postgres, spark, tmp_path
 
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(USERS.format(table=f"{unique}_users"))
+        connection.execute(f"CREATE TABLE {unique}_cities (city text PRIMARY KEY, n bigint)")
         connection.execute(f"INSERT INTO {unique}_users VALUES {ALICE}")
     text = TUTORIAL.read_text()
     for old, new in (
@@ -91,6 +107,9 @@ def test_the_tutorial_prints_what_it_documents(broker, postgres, spark, tmp_path
     again = text.replace("type: console", kafka).replace(f"name: {unique}", f"name: {unique}-kafka")
     (tmp_path / "kafka.yml").write_text(again)
     (tmp_path / "counts.yml").write_text(AGGREGATE.format(unique=unique, brokers=broker.bootstrap))
+    (tmp_path / "table.yml").write_text(
+        TABLE.format(unique=unique, brokers=broker.bootstrap, postgres=postgres.url)
+    )
     config = Config.model_validate(
         {
             "state": {"rocksdb": {"path": str(tmp_path / "state")}},
@@ -134,3 +153,6 @@ def test_the_tutorial_prints_what_it_documents(broker, postgres, spark, tmp_path
     assert sum(row["n"] for row in rows) == 299
     letters = read_committed(broker.settings, f"{unique}-refused").to_pylist()
     assert [row["value"].decode() for row in letters] == [events[7], events[8]]
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        found = connection.execute(f"SELECT city, n FROM {unique}_cities ORDER BY city").fetchall()
+    assert found == [("c0", 61), *((f"c{n}", 60) for n in range(1, 4)), ("c4", 59)]

@@ -8,11 +8,38 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
+from kaflow_engine.cli.main import kaflow
 from kaflow_engine.testing.services.postgres import server_programs
 from tests.system import find_installed
 
 START = "from kaflow_engine.cli.run.dev import command; command()"
+
+
+CLICKS = """
+pipeline:
+  name: clicks
+  on_error: {policy: DLQ}
+  source: {type: kafka, kafka: {brokers: ["localhost:9092"], topics: [clicks]}}
+  handler: {type: handlers.InferredMemBatch, sql: "SELECT sum(n::INTEGER) AS n FROM batch"}
+  sink: {type: kafka, kafka: {brokers: ["localhost:9092"], topic: out}}
+"""
+
+
+def test_lines_of_a_file_go_through_a_pipeline_as_one_batch(tmp_path: Path):
+    (tmp_path / "clicks.yml").write_text(CLICKS)
+    messages = tmp_path / "messages.json"
+    messages.write_text('{"n": "1"}\n\n{"n": "x"}\n{"n": "3"}\nnone\n')
+    said = CliRunner().invoke(
+        kaflow, ["dev", "invoke", str(tmp_path / "clicks.yml"), str(messages)]
+    )
+    assert said.exit_code == 0
+    assert said.stdout == '{"n": 4}\n'
+    assert [line.partition(": ")[2][:14] for line in said.stderr.splitlines()] == [
+        "line 4: decode",
+        "line 2: sql: C",
+    ]
 
 
 @pytest.mark.kafka

@@ -19,7 +19,7 @@ OWNER = Owner(state="s", generation=1, epoch=1)
 COLUMNS = (Column("id", "BIGINT"), Column("at", "TIMESTAMP"), Column("tags", "VARCHAR[]"))
 
 
-def sink(kind: str, *, changes: bool = False) -> ConnectorSink:
+def sink(kind: str, *, changes: bool = False, lines: str | None = None) -> ConnectorSink:
     return ConnectorSink(
         id=f"sink:{kind}:rows",
         inputs=("p",),
@@ -27,7 +27,7 @@ def sink(kind: str, *, changes: bool = False) -> ConnectorSink:
         key="id",
         kind=kind,
         target=f"{kind}:rows",
-        settings=(),
+        settings=() if lines is None else (("lines", lines),),
         columns=COLUMNS,
         changes=changes,
     )
@@ -58,7 +58,12 @@ def output(of: ConnectorSink) -> ColumnOutput:
     return ColumnOutput(
         outlet=outlet,
         output=Output(
-            name=of.target, place=of.target, columns=of.columns, key=of.key, changes=of.changes
+            name=of.target,
+            place=of.target,
+            columns=of.columns,
+            key=of.key,
+            changes=of.changes,
+            settings=dict(of.settings),
         ),
         parted=None,
         typed=lambda some: change_rows(of, some),
@@ -102,6 +107,13 @@ def test_a_line_is_a_change(capsys: Any, changes: bool, operation: str) -> None:
     assert "row" not in lines[2]
     assert {line["output"] for line in lines} == {"console:rows"}
     assert not opened.delivered(1)
+
+
+def test_a_line_is_a_row_alone_and_rows_that_go_have_none(capsys: Any) -> None:
+    into = output(sink("console", changes=True, lines="rows"))
+    opened = into.outlet.open(into.output, into.columns, OWNER, None)
+    opened.commit(written(into, 1, GIVEN))
+    assert capsys.readouterr().out.splitlines()[1:] == ['{"id": 2, "at": null, "tags": null}']
 
 
 def test_a_blackhole_counts(capsys: Any) -> None:

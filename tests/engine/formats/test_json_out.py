@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kaflow_engine.duck import queries
 from kaflow_engine.formats.json.decode import decode_json
-from kaflow_engine.formats.json.encode import json_object_sql
+from kaflow_engine.formats.json.encode import json_object_sql, spaced_object_sql
 from kaflow_engine.model.columns import Column
 
 WRITTEN = [
@@ -60,6 +60,15 @@ def test_writes(type_, sql, expected):
     text = write(("c", type_, sql))
     assert text == f'{{"c":{expected}}}'
     json.loads(text)
+
+
+@pytest.mark.parametrize(("type_", "sql", "expected"), WRITTEN)
+def test_writes_the_same_with_spaces(type_, sql, expected):
+    pairs = [(Column(name, type_), f"CAST({sql} AS {type_})") for name in ("a b", "c")]
+    text = queries.value(f"SELECT {spaced_object_sql(pairs)}")
+    assert json.loads(text) == {"a b": json.loads(expected), "c": json.loads(expected)}
+    if type_ != "JSON" and "\\" not in expected and "." not in expected:
+        assert text == json.dumps(json.loads(text), ensure_ascii=False)
 
 
 def test_fields_stand_in_query_order_without_spaces():

@@ -66,7 +66,7 @@ class ConsoleLines(UnheldRows):
         """Hand the lines of a task to the driver."""
         lines = list(lines_of(self.output, part.rows))
         note = {_NOTE: {self.output.name: lines}}
-        return Written(rows={self.output.name: len(lines)}, notes=(note,))
+        return Written(rows={self.output.name: part.rows.num_rows}, notes=(note,))
 
     def commit(self, batch: FinishedBatch) -> None:
         """Print the lines of all tasks."""

@@ -5,14 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.errors import ModelError
+from kaflow_engine.connectors.kafka.topic_schemas import with_types
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.files.variables import Allowed
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
 from kaflow_engine.model.project import read_project
 from kaflow_engine.model.sqlflow.front_end import SqlflowFiles
 from kaflow_engine.plan.planner.project import check_project, load_checked
+from tests.page import blocks
 
 FILES = Path(__file__).parents[3] / "fixtures" / "sqlflow"
 TUTORIAL = FILES / "kafka.postgres.join.yml"
@@ -61,6 +65,14 @@ def test_brackets_of_templates_and_dollars_are_no_variables_of_others(tmp_path):
     path.write_text(CLICKS.read_text().replace("users.name, count", "'${HOME}' AS h, count", 1))
     (spec,) = read_project([path], ALLOWED, {}).pipelines
     assert "${HOME}" in (spec.queried["handler"].query or "")
+
+
+def test_the_file_of_the_page_is_right(tmp_path):
+    (text,) = blocks("yaml", "from-sqlflow.md")
+    path = tmp_path / "page.yml"
+    path.write_text(text)
+    spec, config = load(path, environment={})
+    assert (spec.name, config.kafka.brokers) == ("clicks-with-users", ("localhost:9092",))
 
 
 def test_what_a_file_says_stands_over_the_configuration():
@@ -123,3 +135,23 @@ def test_a_name_becomes_one_that_a_pipeline_may_have(tmp_path, name, called):
     path = tmp_path / "p.yml"
     path.write_text(CLICKS.read_text().replace("name: clicks", f"name: '{name}'"))
     assert load(path, environment={})[0].name == called
+
+
+def test_types_of_some_columns_are_laid_over_those_that_are_found():
+    found = (Column("At", "VARCHAR"), Column("n", "BIGINT"))
+    known = spec_with(types={"at": "datetime"})
+    assert with_types(known, "t", found) == (Column("At", "TIMESTAMP"), Column("n", "BIGINT"))
+
+
+@pytest.mark.parametrize(
+    ("types", "says"),
+    [({"m": "INT"}, "unknown column 'm'"), ({"n": "TIMES"}, "unknown type 'TIMES' of column 'n'")],
+)
+def test_types_that_fit_no_column(types, says):
+    with pytest.raises(ModelError, match=says):
+        with_types(spec_with(types=types), "t", (Column("n", "BIGINT"),))
+
+
+def spec_with(**topic):
+    author = {"name": "p", "query": "SELECT n FROM t", "output": {"topic": "o"}}
+    return pipeline_from_mapping({**author, "topics": {"t": topic}}, Location("p.yaml", 1))

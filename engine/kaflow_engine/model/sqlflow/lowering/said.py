@@ -7,7 +7,6 @@ from pathlib import Path
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.mistakes import place
 from kaflow_engine.model.files.tree import Entries, Entry, Node, Scalar, find, from_plain
-from kaflow_engine.model.spec import Path as KeyPath
 from kaflow_engine.model.sqlflow.specs import SqlflowSpec
 
 
@@ -41,10 +40,6 @@ class Said:
         node = find(self.tree, path)
         assert isinstance(node, Scalar)
         return SqlText(text=node.text or "", at=node.at)
-
-    def has(self, path: KeyPath) -> bool:
-        """Tell whether a key is there."""
-        return find(self.tree, path) is not None
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from kaflow_engine.errors import Location
 from kaflow_engine.model.brought.settings import Setting
 from kaflow_engine.model.files.tree import Entry
 from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection, PostgresConnection
@@ -35,7 +36,7 @@ class _Lowering:
     mistakes: Mistakes
     settings: list[Setting]
 
-    def at(self, *keys: str):
+    def at(self, *keys: str) -> Location:
         return self.said.at(*self.path, *keys)
 
 

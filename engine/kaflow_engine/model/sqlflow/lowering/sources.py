@@ -99,10 +99,10 @@ def kafka_access(
         mistakes.add(message, at, "write host:port, such as localhost:9092")
         return ()
     found = [Setting(path=("kafka", "brokers"), value=brokers, at=at)]
-    properties = access.properties
-    if properties:
-        place = said.at(*path, "security_protocol")
-        found.append(Setting(path=("kafka", "properties"), value=properties, at=place))
+    for name, value in access.properties.items():
+        key = name.partition(".")[0]
+        place = said.at(*path, "security_protocol" if key == "security" else key)
+        found.append(Setting(path=("kafka", "properties", name), value=value, at=place))
     return tuple(found)
 
 

@@ -1,0 +1,169 @@
+"""What sinks of SQLFlow files become, and what they bring of the configuration."""
+# pyright: basic
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.with_brought import with_brought
+from kaflow_engine.model.project import read_project
+
+CLICKS = Path(__file__).parents[3] / "fixtures" / "sqlflow" / "clicks.yml"
+ALLOWED = Config.model_validate({"sql": {"attach": ["sqlite"]}})
+
+
+def load(change):
+    text = yaml.safe_load(CLICKS.read_text())
+    change(text["pipeline"])
+    return yaml.safe_dump(text, sort_keys=False)
+
+
+@pytest.fixture
+def lowered(tmp_path):
+    def lower(change):
+        (tmp_path / "p.yml").write_text(load(change))
+        found = read_project([tmp_path / "p.yml"], ALLOWED, {})
+        assert found.mistakes == ()
+        (spec,) = found.pipelines
+        return spec, with_brought(ALLOWED, [spec])
+
+    return lower
+
+
+@pytest.mark.parametrize(
+    ("sink", "target", "settings", "connection"),
+    [
+        ({"type": "console"}, "console:rows", {"lines": "rows"}, None),
+        ({"type": "noop"}, "blackhole:rows", {}, None),
+        (
+            {
+                "type": "clickhouse",
+                "clickhouse": {"dsn": "clickhouse://u:p@h:8123/d", "table": "t"},
+            },
+            "clickhouse:clicks.pipeline.sink.t",
+            {"connection": "clicks.pipeline.sink", "table": "t", "create": False},
+            ("clickhouse", "http://u:p@h:8123/d"),
+        ),
+        (
+            {"type": "postgres", "postgres": {"dsn": "postgresql://u:p@h/d", "table": "t"}},
+            "postgres:clicks.pipeline.sink.t",
+            {"connection": "clicks.pipeline.sink", "table": "t", "create": False},
+            ("postgres", "postgresql://u:p@h/d"),
+        ),
+        (
+            {"type": "iceberg", "iceberg": {"catalog_name": "lake", "table_name": "shop.t"}},
+            "iceberg:lake.shop.t",
+            {"connection": "lake", "table": "shop.t", "create": False, "interval": 10_000},
+            None,
+        ),
+        (
+            {
+                "type": "sqlcommand",
+                "sqlcommand": {
+                    "sql": "COPY sqlflow_sink_batch TO 'out/$id.parquet'",
+                    "substitutions": [{"var": "$id", "type": "uuid4"}],
+                },
+            },
+            "command:rows",
+            {
+                "connection": "default",
+                "sql": "COPY batch TO 'out/{batch}.parquet'",
+                "ledger": None,
+            },
+            None,
+        ),
+    ],
+)
+def test_a_sink(lowered, sink, target, settings, connection):
+    spec, config = lowered(lambda pipeline: pipeline.update(sink=sink))
+    (write,) = spec.writes
+    assert write.target == target
+    assert write.sink.settings == settings
+    if connection is not None:
+        kind, url = connection
+        assert config.connections[kind]["clicks.pipeline.sink"].url == url
+
+
+def test_a_topic_with_a_key(lowered):
+    kafka = {"brokers": ["localhost:9092"], "topic": "out", "key": "page"}
+    spec, _ = lowered(lambda pipeline: pipeline.update(sink={"type": "kafka", "kafka": kafka}))
+    (write,) = spec.writes
+    assert (write.output.topic, write.output.key, write.output.format) == (
+        "out",
+        "page",
+        "json_spaced",
+    )
+
+
+def test_how_brokers_are_reached_is_added_to_what_the_configuration_says(lowered):
+    def secured(pipeline):
+        pipeline["source"]["kafka"].update(
+            security_protocol="SASL_SSL",
+            ssl={"ca_location": "ca.pem", "endpoint_identification_algorithm": "none"},
+            sasl={"mechanism": "PLAIN", "username": "me", "password": "pass-word"},
+        )
+
+    spec, _ = lowered(secured)
+    kept = {"client.id": "mine"}
+    config = Config.model_validate({"kafka": {"properties": kept}, "sql": {"attach": ["sqlite"]}})
+    config = with_brought(config, [spec])
+    assert config.kafka.properties == {
+        **kept,
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": "ca.pem",
+        "ssl.endpoint.identification.algorithm": "none",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "me",
+        "sasl.password": "pass-word",
+    }
+    assert "pass-word" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("error", "policy", "letters"),
+    [
+        ({}, "fail", None),
+        ({"policy": "ignore"}, "skip", None),
+        ({"policy": "DLQ"}, "dead_letter", None),
+        (
+            {
+                "policy": "DLQ",
+                "dlq": {
+                    "type": "kafka",
+                    "kafka": {"brokers": ["localhost:9092"], "topic": "bad"},
+                },
+            },
+            "dead_letter",
+            "bad",
+        ),
+    ],
+)
+def test_what_becomes_of_bad_messages(lowered, error, policy, letters):
+    spec, _ = lowered(lambda pipeline: pipeline.update(on_error=error))
+    assert (spec.topic("clicks").on_error, spec.dead_letters.topic) == (policy, letters)
+
+
+def test_settings_of_the_pipeline(lowered):
+    more = {
+        "schema_registry": {"url": "http://registry:8081"},
+        "drain_deadline_seconds": 7,
+        "state": {"path": "/var/lib/state.db"},
+    }
+
+    def changed(pipeline):
+        pipeline.update(more)
+        pipeline["source"]["kafka"].update(value={"format": "avro"}, event_time={"path": "at"})
+
+    spec, config = lowered(changed)
+    assert config.kafka.schema_registry == "http://registry:8081"
+    assert config.drain_deadline == 7_000
+    topic = spec.topic("clicks")
+    assert (topic.format, topic.event_time, topic.types) == ("avro", "at", {"at": "TIMESTAMP"})
+
+
+def test_topics_that_are_one_batch(lowered):
+    spec, _ = lowered(lambda pipeline: pipeline["source"]["kafka"].update(topics=["a", "b"]))
+    assert spec.queried["batch"].query == 'SELECT * FROM "a" UNION ALL SELECT * FROM "b"'
+    assert set(spec.topics) == {"a", "b"}
