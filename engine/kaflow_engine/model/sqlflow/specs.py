@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from kaflow_engine.model.files.shapes import EACH, Shape
+from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.spec import Spec
 from kaflow_engine.model.sqlflow.sink_specs import KafkaAccessSpec, SinkSpec
@@ -181,4 +181,4 @@ class SqlflowSpec(Spec):
     pipeline: PipelinePart
 
 
-SHAPE = Shape(noun="key", later={}, free=frozenset({("tables", "sql", EACH, "manager")}))
+SHAPE = Shape(noun="key", later={})

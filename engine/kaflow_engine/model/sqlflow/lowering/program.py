@@ -1,6 +1,6 @@
 """A SQLFlow file → the keys of a pipeline file, and what it brings of the configuration."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.brought.settings import Brought, Setting
@@ -30,6 +30,7 @@ from kaflow_engine.model.sqlflow.lowering.sinks import Sink, lower_sink
 from kaflow_engine.model.sqlflow.lowering.sources import (
     Source,
     Typed,
+    free_name,
     lower_source,
     pipeline_name,
 )
@@ -60,13 +61,6 @@ class LoweredFile:
     mistakes: tuple[ModelError, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Parts:
-    """Keys of the pipeline file, as they are found."""
-
-    relations: list[Entry] = field(default_factory=list[Entry])
-
-
 def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     """Lower a file.
 
@@ -74,7 +68,7 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
         said: Whose form is right.
         function_kind: Knows the functions of the project.
     """
-    mistakes, parts = Mistakes(), _Parts()
+    mistakes, relations = Mistakes(), list[Entry]()
     _require_functions(said, function_kind, mistakes)
     commands = read_commands(said, mistakes)
     known = not mistakes.found and "commands" not in said.tree.misspelled
@@ -93,15 +87,15 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     source = lower_source(said, typed, mistakes)
     query = handler.sql
     if source.names and not (handler.tree is not None and not handler.batches):
-        rows = _rows(source, handler, parts)
-        query = _query(said, handler, rows, window, parts, mistakes)
+        rows = _rows(source, handler, relations)
+        query = _query(said, source, handler, rows, window, relations, mistakes)
     own = source.brokers
     lookups = looked_up(said, commands, handler, mistakes)
     path = ("pipeline", "sink") if window is None else (*window.path, "window", "sink")
     spec = said.spec.pipeline.sink if window is None else window.spec.sink
     sink = lower_sink(said, spec, path, own, mistakes)
     letters = dead_letters(said, own, mistakes)
-    tree = _tree(said, (*source.entries, *lookups.entries), query, sink, letters, parts)
+    tree = _tree(said, (*source.entries, *lookups.entries), query, sink, letters, relations)
     settings = (*lookups.settings, *source.settings, *sink.settings, *_others(said))
     return LoweredFile(
         name=pipeline_name(said),
@@ -185,7 +179,7 @@ def _one_statement(said: Said, mistakes: Mistakes) -> SqlText | None:
     return found[0]
 
 
-def _rows(source: Source, handler: HandlerSql, parts: _Parts) -> str:
+def _rows(source: Source, handler: HandlerSql, relations: list[Entry]) -> str:
     """Return what has the rows of all batches: a topic, or a relation over several."""
     places = handler.metadata if source.brokers is not None else ()
     if len(source.names) == 1 and not places:
@@ -194,16 +188,18 @@ def _rows(source: Source, handler: HandlerSql, parts: _Parts) -> str:
     selected = ", ".join(["*", *(f"{METADATA[name]} AS {name}" for name in places)])
     queries = (f'SELECT {selected} FROM "{name}"' for name in source.names)
     query = sql_entry("query", " UNION ALL ".join(queries), at)
-    parts.relations.append(entry(_ROWS, mapping(at, query), at))
-    return _ROWS
+    name = free_name(_ROWS, source)
+    relations.append(entry(name, mapping(at, query), at))
+    return name
 
 
 def _query(
     said: Said,
+    source: Source,
     handler: HandlerSql,
     rows: str,
     window: Window | None,
-    parts: _Parts,
+    relations: list[Entry],
     mistakes: Mistakes,
 ) -> SqlText:
     """Return the query of what leaves."""
@@ -212,15 +208,17 @@ def _query(
         settings = window_settings(said, window, mistakes)
         query = sql_entry("query", filled.text, filled.at)
         value = mapping(filled.at, query, *settings)
-        parts.relations.append(entry(window.table.name, value, said.at(*window.path)))
-        return emitted(said, window, mistakes)
+        name = free_name(window.table.name, source)
+        relations.append(entry(name, value, said.at(*window.path)))
+        return emitted(said, window, name, mistakes)
     if handler.is_alone:
         return as_query(handler, rows)
     if handler.lookups:
         below = below_run(handler, rows, mistakes)
         query = sql_entry("query", below.text, below.at)
-        parts.relations.append(entry(_LOOKED_UP, mapping(below.at, query), below.at))
-        rows = _LOOKED_UP
+        name = free_name(_LOOKED_UP, source)
+        relations.append(entry(name, mapping(below.at, query), below.at))
+        rows = name
     pipeline, at = said.spec.pipeline, said.at(*_HANDLER)
     size = {"size": pipeline.batch_size, "every": f"{pipeline.flush_interval_seconds}s"}
     run = as_run(handler)
@@ -230,8 +228,9 @@ def _query(
         entry("batch", size, said.at("pipeline", "batch_size")),
         sql_entry("query", run.text, run.at),
     )
-    parts.relations.append(entry(_RUNS, value, at))
-    return SqlText(text=f"SELECT * FROM {_RUNS}", at=run.at)
+    name = free_name(_RUNS, source)
+    relations.append(entry(name, value, at))
+    return SqlText(text=f"SELECT * FROM {name}", at=run.at)
 
 
 def _others(said: Said) -> list[Setting]:
@@ -254,15 +253,15 @@ def _tree(
     query: SqlText,
     sink: Sink,
     letters: tuple[Entry, ...],
-    parts: _Parts,
+    relations: list[Entry],
 ) -> Entries:
     start = said.start
     entries = [entry("name", pipeline_name(said), said.at("pipeline", "name"))]
     if said.spec.pipeline.description is not None:
         at = said.at("pipeline", "description")
         entries.append(entry("description", said.spec.pipeline.description, at))
-    if parts.relations:
-        entries.append(entry("relations", mapping(start, *parts.relations), start))
+    if relations:
+        entries.append(entry("relations", mapping(start, *relations), start))
     entries += [sql_entry("query", query.text, query.at), sink.output, *letters]
     inner = [each.value for each in read if each.key == "sources"]
     sources = [one for some in inner if isinstance(some, Entries) for one in some.entries]

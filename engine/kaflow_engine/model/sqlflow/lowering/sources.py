@@ -208,3 +208,11 @@ def pipeline_name(said: Said) -> str:
     """Return what a pipeline is called: as its file says, in letters that a name may have."""
     written = said.spec.pipeline.name or said.file.name.rpartition(".")[0]
     return re.sub(r"[^A-Za-z0-9._-]+", "-", written).strip("-.")[:200] or "pipeline"
+
+
+def free_name(name: str, source: Source) -> str:
+    """Return a name for a relation that no topic has."""
+    taken = {each.lower() for each in source.names}
+    while name.lower() in taken:
+        name = f"{name}_rows"
+    return name

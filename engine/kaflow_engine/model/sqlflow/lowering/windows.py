@@ -150,9 +150,15 @@ def window_settings(said: Said, window: Window, mistakes: Mistakes) -> tuple[Ent
     return entry("emission", {"type": "final"}, at), entry("aggregation", grace, at)
 
 
-def emitted(said: Said, window: Window, mistakes: Mistakes) -> SqlText:
-    """Return the query of what leaves when windows have closed."""
-    name = window.table.name
+def emitted(said: Said, window: Window, name: str, mistakes: Mistakes) -> SqlText:
+    """Return the query of what leaves when windows have closed.
+
+    Args:
+        said: The file.
+        window: Its window.
+        name: What the relation of its groups is called.
+        mistakes: What is wrong is added.
+    """
     if window.spec.emit_sql is None:
         return SqlText(text=f'SELECT * FROM "{name}"', at=said.at(*window.path, "window"))
     sql = said.sql(*window.path, "window", "emit_sql")
