@@ -40,6 +40,7 @@ BEYOND_THE_ORACLE = {
     "a header says what each change does, a delete keeps its row, and its headers stay beside it",
     "changes without a table say in a header what they do, one that stops passing deletes with its "
     "row",
+    "changes without a table replace and delete rows of a sink that a file names",
     "an output with changes append writes every update and delete as a row, under any key",
     "the key of several columns is their object, in the order of the list, with what is NULL",
     "rows of one key of several columns leave in order, and smart emission waits for each of them",

@@ -55,6 +55,20 @@ def has_login(url: str) -> bool:
     return "@" in urlsplit(url).netloc
 
 
+def public_url(text: str, *, instead: str) -> str:
+    """Return the URL of a service that a pipeline may name; refuse one with a login.
+
+    Args:
+        text: What stands there.
+        instead: Where a login belongs.
+    """
+    if has_login(require_http(text, example="http://host:8087/path")):
+        raise refuse("has a password in it", instead)
+    if "#" in text:
+        raise refuse("names a part of a page", "remove '#' and what follows it")
+    return text
+
+
 def is_header(name: str) -> bool:
     """Tell whether a header of a request may have this name.
 

@@ -272,3 +272,26 @@ def test_answers_go_with_their_batch_and_are_sealed(tmp_path: Any) -> None:
     file.write_bytes(file.read_bytes().replace(b'"n": 7', b'"n": 8'))
     with pytest.raises(Damaged, match="answers/7/"):
         answers_of(tmp_path).kept("a")
+
+
+@pytest.mark.parametrize("connection", [{}, {"headers": {"X-Tenant": "a"}}])
+def test_an_address_of_the_output_goes_before_that_of_its_connection(
+    receiver: Receiver, connection: dict[str, Any]
+) -> None:
+    of = {"url": "http://127.0.0.1:9/other", **connection}
+    known = dict(WebhookConnection.model_validate(of).settings) if connection else dict[str, str]()
+    settings = {"connection": "default", "batch": None, "url": receiver.url}
+    output = Output(
+        name="webhook:alerts",
+        place="webhook:alerts",
+        columns=COLUMNS,
+        settings=settings,
+        connection=known,
+    )
+    outlet = sink_kind("webhook").outlet
+    assert outlet is not None
+    sink = outlet.task(output, OWNER)
+    assert sink.write(TaskPart(rows=rows(1), batch=7, epoch=1)).refused == ()
+    (request,) = receiver.requests
+    assert request.body == '{"id":1,"name":"é1"}'.encode()
+    assert request.headers.get("X-Tenant") == connection.get("headers", {}).get("X-Tenant")

@@ -1,7 +1,7 @@
 """Webhooks as outputs: the rows of a task, as requests."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from kaflow_engine.connectors.contract import (
@@ -17,6 +17,7 @@ from kaflow_engine.connectors.http.webhook import CAPABILITIES
 from kaflow_engine.connectors.json_rows import JsonRow, json_rows, with_row
 from kaflow_engine.connectors.slots import slots_of
 from kaflow_engine.connectors.unheld import UnheldRows
+from kaflow_engine.model.outputs.connection_specs import WebhookConnection
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class WebhookRows(UnheldRows):
             HttpAway: The server does not answer, or cannot take requests now.
             HttpUnfit: The address or the login is not what the server wants.
         """
-        endpoint = Endpoint.of(str(self.output.settings["connection"]), self.output.connection)
+        endpoint = _endpoint(self.output)
         texts = [_text(row, self.output) for row in json_rows(self.output, part.rows)]
         refused: list[Refused] = []
         for slot, places in sorted(slots_of(part.rows).items()):
@@ -72,6 +73,17 @@ class WebhookRows(UnheldRows):
             last = min(first + int(size or 1), len(texts))
             found += _send(endpoint, key, texts, first, last, is_list=size is not None)
         return found
+
+
+def _endpoint(output: Output) -> Endpoint:
+    """Return where rows are sent: to an address of the output's own, as its connection says, if it
+    has one."""
+    url = output.settings.get("url")
+    if url is None:
+        return Endpoint.of(str(output.settings["connection"]), output.connection)
+    known = output.connection or WebhookConnection(url=str(url)).settings
+    found = Endpoint.of(output.name.partition(":")[2], {**known, "url": str(url)})
+    return replace(found, remedy="correct `url` of the output")
 
 
 def _send(

@@ -23,6 +23,11 @@ class ConnectedSinkSpec(SinkSpec):
     needs: ClassVar[str]
     """What a connection says at least, for hints."""
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether no connection is needed."""
+        return False
+
 
 class ConnectedTableSpec(ConnectedSinkSpec):
     """A table of a database, whose rows may replace each other."""

@@ -1,12 +1,13 @@
 """Outputs whose kind of sink a file names by `type`: the settings of each kind."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.names import Filled, TableName
+from kaflow_engine.model.names import Filled, TableName, public_url
 from kaflow_engine.model.outputs.connected_specs import (
     ClickHouseSpec,
     ConnectedSinkSpec,
@@ -30,6 +31,7 @@ from kaflow_engine.model.spec import CHOICE, type_of
 
 _OTHER = f"{CHOICE}topic or table"
 _PLUGIN = f"{CHOICE}plugin"
+_LOGIN = "write it under webhook.connections of the configuration"
 
 
 class NamedSinkSpec(SinkSpec):
@@ -104,13 +106,21 @@ class WebhookSpec(NamedSinkSpec, ConnectedSinkSpec):
 
     type: Literal["webhook"]
     needs: ClassVar[str] = "url: https://…"
+    url: Annotated[Filled, AfterValidator(partial(public_url, instead=_LOGIN))] | None = None
+    """An address that everyone may know, instead of that of a connection."""
     batch: Annotated[int, Field(gt=0, le=10_000)] | None = None
     """Most rows of a request, which is then a list; None: a request is one row."""
 
     @property
+    def is_reached(self) -> bool:
+        """Whether no connection is needed."""
+        return self.url is not None and "connection" not in self.model_fields_set
+
+    @property
     def settings(self) -> Mapping[str, str | int | bool | None]:
         """What the plan keeps."""
-        return {"connection": self.connection, "batch": self.batch}
+        address = {} if self.url is None else {"url": self.url}
+        return {"connection": self.connection, "batch": self.batch, **address}
 
 
 class CommandSpec(NamedSinkSpec, ConnectedSinkSpec):

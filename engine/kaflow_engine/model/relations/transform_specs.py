@@ -1,13 +1,14 @@
 """Relations that are transforms: each kind, which `type` names, has settings of its own."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from kaflow_engine.masking import is_secret
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.names import Filled, has_login, refuse, require_http
+from kaflow_engine.model.names import Filled, public_url, refuse
 from kaflow_engine.model.outputs.connection_specs import http_headers
 from kaflow_engine.model.plugin_options import Option, PluginName
 from kaflow_engine.model.relations.dynamic_table_specs import DynamicTableSpec
@@ -17,6 +18,7 @@ from kaflow_engine.model.spec import CHOICE, Spec, type_of
 _TYPES = ("dynamic_table", "handler", "script")
 _QUERY = f"{CHOICE}query"
 
+_SECRETS = "write secret_headers: {Authorization: <secret>}"
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -71,14 +73,9 @@ class ScriptSpec(TransformSpec):
     """How long one row may take, in ms."""
     memory: Memory = 64_000_000
     """How much the script may have."""
-
-
-def _service(text: str) -> str:
-    if has_login(require_http(text, example="http://host:8087/path")):
-        raise refuse("has a password in it", "write secret_headers: {Authorization: <secret>}")
-    if "#" in text:
-        raise refuse("names a part of a page", "remove '#' and what follows it")
-    return text
+    adds: Mapping[str, str] = Field(default={}, exclude=True)
+    """Columns that it sets where none of the name comes in, as its front end found; not a key of
+    the file."""
 
 
 def _public(given: dict[str, str]) -> dict[str, str]:
@@ -93,7 +90,12 @@ class HandlerSpec(TransformSpec):
     """An HTTP service that is asked about each row."""
 
     type: Literal["handler"]
-    url: Annotated[Filled, AfterValidator(_service)]
+    url: Annotated[
+        Filled,
+        AfterValidator(
+            partial(public_url, instead="write secret_headers: {Authorization: <secret>}")
+        ),
+    ]
     headers: Annotated[dict[str, str], AfterValidator(_public)] = Field(default={})
     """Of each request, such as `X-Tenant`; everyone may know them."""
     secret_headers: Annotated[dict[str, Filled], AfterValidator(http_headers)] = Field(default={})

@@ -38,6 +38,7 @@ def transform_text(spec: PipelineSpec, name: str) -> TransformText:
         of=said.from_,
         params=transform_params(spec, name, said),
         schema=schema,
+        adds=said.adds if isinstance(said, ScriptSpec) else {},
         at=spec.place("relations", name),
         places={c: spec.place("relations", name, "schema", c) for c in schema},
     )

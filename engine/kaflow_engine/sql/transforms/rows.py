@@ -1,7 +1,7 @@
 """Transforms of rows: what a relation with a `type` makes of each row of another one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
@@ -33,6 +33,8 @@ class TransformText:
     """Where its name stands."""
     places: Mapping[str, Location]
     """Where each column of the schema stands."""
+    adds: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Columns that are added where none of the name comes in."""
 
 
 def transformed(below: exp.Select, transform: TransformText) -> exp.Select:
@@ -126,7 +128,9 @@ def _schema(transform: TransformText, inputs: list[str]) -> tuple[tuple[str, str
                 )
             )
     raise_all(wrong)
-    return tuple(found)
+    said = {name.lower() for name in (*inputs, *transform.schema)}
+    added = ((name, kind) for name, kind in transform.adds.items() if name.lower() not in said)
+    return (*found, *added)
 
 
 def _refuse_changes(flat: Flat, transform: TransformText) -> None:

@@ -53,7 +53,7 @@ def wrong_sinks(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
                 "give one of them another name: a pipeline knows its outputs by their names",
             )
         yield from _more_than_it_gives(spec, write, write.sink)
-        if isinstance(write.sink, ConnectedSinkSpec):
+        if isinstance(write.sink, ConnectedSinkSpec) and not write.sink.is_reached:
             yield from _wrong_connection(spec, config, write, write.sink)
         if isinstance(write.sink, ConnectedTableSpec):
             yield from _wrong_table(spec, write, write.sink)
@@ -145,7 +145,8 @@ def _wrong_folder(spec: PipelineSpec, write: Write, sink: FilesSpec) -> Iterator
 
 def wrong_rows(spec: PipelineSpec, branch: BranchParts, sink: SinkSpec) -> Iterator[ModelError]:
     """Yield an error for rows that a kind of sink does not take."""
-    if branch.is_table and isinstance(sink, ConnectedTableSpec) and sink.mode == "append":
+    replaced = branch.is_table or branch.shape.is_upsert
+    if replaced and isinstance(sink, ConnectedTableSpec) and sink.mode == "append":
         yield ModelError(
             "'mode: append' takes rows that stay, and these are rows of a table, which change and "
             "go",
@@ -153,14 +154,14 @@ def wrong_rows(spec: PipelineSpec, branch: BranchParts, sink: SinkSpec) -> Itera
             "remove it: each row of the table is then one row of the output",
         )
     promised = sink_kind(sink.kind).capabilities(spec.delivery, sink.settings)
-    if branch.is_table and "upsert" not in promised.accepts:
+    if replaced and "upsert" not in promised.accepts:
         yield ModelError(
             f"'{sink.kind}' takes rows that stay, and these are rows of a table, which change and "
             "go",
             spec.place(*branch.write.at, "type"),
             _INSTEAD.get(sink.kind, "write them to a topic, which is then compacted"),
         )
-    elif isinstance(sink, CommandSpec) and branch.is_table:
+    elif isinstance(sink, CommandSpec) and replaced:
         yield from without_operation(spec, branch.write, sink)
     elif isinstance(sink, FilesSpec) and sink.partition is not None and branch.gathered:
         yield ModelError(

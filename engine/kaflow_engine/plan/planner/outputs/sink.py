@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
+from kaflow_engine.flow.sinks import OPERATION, ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.group_keys import is_group_key
 from kaflow_engine.plan.planner.grouping.settings import coalescing
@@ -56,9 +56,11 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
             kind=sink.kind,
             target=sink.target,
             settings=tuple(sorted(sink.settings.items())),
-            columns=tuple(c for c in columns if in_value or c.name != name),
+            columns=tuple(
+                c for c in columns if c.name != OPERATION and (in_value or c.name != name)
+            ),
             key_in_value=in_value,
-            changes=changes or sink.replaces,
+            changes=changes or output.has_operations or sink.replaces,
             coalesced=coalesced,
         )
     topic = output.write.output.topic

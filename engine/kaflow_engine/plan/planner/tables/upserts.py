@@ -55,11 +55,11 @@ def refuse_upserts(spec: PipelineSpec, write: Write, branches: Sequence[QuerySha
                     at,
                     _AS_TABLE,
                 )
-            if write.output.topic is None:
+            if not write.is_keyed:
                 raise ModelError(
-                    f"changes of '{name}' are written to a topic only",
+                    f"changes of '{name}' do not go into a table of the warehouse",
                     spec.place(*write.at),
-                    "write them to a topic; " + _AS_TABLE,
+                    "write them to a topic or a database; " + _AS_TABLE,
                 )
             if spec.emission.type != "immediate":
                 raise ModelError(
