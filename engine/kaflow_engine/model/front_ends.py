@@ -7,11 +7,18 @@ from kaflow_engine.model.lenses.front_end import LensesProcessors
 from kaflow_engine.model.pipelines.contract import FrontEnd
 from kaflow_engine.model.pipelines.front_end import PipelineFiles
 from kaflow_engine.model.sqlflow.front_end import SqlflowFiles
+from kaflow_engine.model.streamling.front_end import StreamlingPipelines
 
 DEFAULT: FrontEnd = PipelineFiles()
 """Of a file that is named and that no front end knows: it says what is missing."""
 
-FRONT_ENDS: tuple[FrontEnd, ...] = (DEFAULT, LensesProcessors(), SqlflowFiles(), DbtModels())
+FRONT_ENDS: tuple[FrontEnd, ...] = (
+    DEFAULT,
+    StreamlingPipelines(),
+    LensesProcessors(),
+    SqlflowFiles(),
+    DbtModels(),
+)
 
 
 def front_end_of(file: str) -> FrontEnd:

@@ -14,6 +14,7 @@ from kaflow_engine.model.dbt.specs import (
 from kaflow_engine.model.files.reading import build, check_keys
 from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, Scalar, find, from_plain
 from kaflow_engine.model.files.yaml_file import Document
+from kaflow_engine.model.streamling.recognise import is_streamling
 
 KEYS = ("models", "sources", "unit_tests")
 """What a property file starts with."""
@@ -51,7 +52,8 @@ def holds_properties(root: Node) -> bool:
     if not isinstance(root, Entries):
         return False
     keys = {entry.key for entry in root.entries}
-    return bool(keys & set(KEYS)) and not keys & {"name", "query", "output"}
+    other = keys & {"name", "query", "output"} or is_streamling(root)
+    return bool(keys & set(KEYS)) and not other
 
 
 def read_properties(documents: Iterable[Document]) -> AllProperties:

@@ -11,6 +11,7 @@ from kaflow_engine.model.pipelines.loader import (
     read_pipeline,
     unreadable,
 )
+from kaflow_engine.model.streamling.recognise import is_streamling
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -35,7 +36,7 @@ class PipelineFiles:
         if file.document is None:
             return "pipeline"
         root = file.document.root
-        other = _of_others(root) or holds_cases(root) or is_foreign(root)
+        other = _of_others(root) or holds_cases(root) or is_foreign(root) or is_streamling(root)
         return None if other else "pipeline"
 
     def lower(self, files: Sequence[SourceFile], around: Surroundings) -> Lowered:

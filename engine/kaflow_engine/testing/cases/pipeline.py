@@ -28,6 +28,8 @@ from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
 from kaflow_engine.model.project import FOLDERS
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.streamling.front_end import load_streamling, streamling_from_mapping
+from kaflow_engine.model.streamling.recognise import JSON, is_streamling
 from kaflow_engine.plan.planner.functions import function_kind, use_functions
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.planned import PlannedPipeline
@@ -36,6 +38,9 @@ from kaflow_engine.sql.pipeline import pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.types.bind import check_types, normal_type
 from kaflow_engine.testing.cases.specs import Case
+
+CASE = "case"
+"""What a topology is called that stands in a case, and has no name of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +119,16 @@ def _spec(case: Case, around: Surroundings, config: Config) -> PipelineSpec:
         case Entries() if is_processor(node):
             use_functions(config)
             return processor_from_mapping(node, function_kind)
+        case Entries() if is_streamling(node):
+            return streamling_from_mapping(node, CASE, config.vars)
         case Entries():
             return pipeline_from_mapping(node, node.at, known)
         case Scalar(text=str(text)) if text.endswith((PROCESSOR_SQL, *PROCESSOR_YAML)):
             use_functions(config)
             return load_processor(here / text, known, function_kind)
-        case Scalar(text=str(text)) if text.endswith(SUFFIXES):
+        case Scalar(text=str(text)) if text.endswith((*SUFFIXES, JSON)):
+            if _is_topology(here / text):
+                return load_streamling(here / text, known, rewriter(config), config.vars)
             return load_pipeline(here / text, known, rewriter(config))
         case Scalar(text=str(text)):
             folders = [around.project] if around.project else _nearest(here)
@@ -166,13 +175,22 @@ def _nearest(folder: Path) -> list[Path]:
     return []
 
 
+def _is_topology(file: Path) -> bool:
+    try:
+        return is_streamling(read_yaml(file, {}).root)
+    except ModelError:
+        return False  # reading it as a pipeline file reports that
+
+
 def _holds_pipeline(file: Path) -> bool:
     if file.name.endswith((PROCESSOR_SQL, *PROCESSOR_YAML)):
         return True
-    if not file.name.endswith(SUFFIXES):
+    if not file.name.endswith((*SUFFIXES, JSON)):
         return False
     try:
         root = read_yaml(file, {}).root
     except ModelError:
         return False  # whoever runs that pipeline is told
-    return isinstance(root, Entries) and bool({"query", "outputs"} & {e.key for e in root.entries})
+    if not isinstance(root, Entries):
+        return False
+    return is_streamling(root) or bool({"query", "outputs"} & {e.key for e in root.entries})

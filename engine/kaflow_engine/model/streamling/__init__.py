@@ -1,0 +1,1 @@
+"""Streamling pipelines: files of sources, transforms and sinks become pipelines."""

@@ -1,0 +1,1 @@
+"""What nodes become: topics, sources, relations and outputs of a pipeline."""

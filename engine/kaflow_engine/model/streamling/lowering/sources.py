@@ -1,0 +1,195 @@
+"""Sources of a file → topics, sources and relations of a pipeline."""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from kaflow_engine.model.streamling.lowering.context import Lowering, placed
+from kaflow_engine.model.streamling.lowering.parts import said
+from kaflow_engine.model.streamling.node_specs import PluginNodeSpec, plugin_id
+from kaflow_engine.model.streamling.operations import OPERATION
+from kaflow_engine.model.streamling.specs import (
+    AnySource,
+    ClickHouseSource,
+    FileSource,
+    HybridSource,
+    KafkaSource,
+)
+from kaflow_engine.model.streamling.sql.rows import quoted
+from kaflow_engine.model.streamling.topology import Node
+
+HEADER = "dbz.op"
+CLICKHOUSE = "clickhouse_source"
+"""The connection of sources."""
+_METADATA = (
+    "_partition AS __kafka_partition",
+    "_offset AS __kafka_offset",
+    "_timestamp AS __kafka_timestamp",
+)
+_SAID = f"decode(_headers['{HEADER}'])"
+_OF_HEADER = (
+    f"CASE coalesce({_SAID}, 'c') WHEN 'c' THEN 'i' WHEN 'r' THEN 'i' WHEN 'i' THEN 'i' "
+    "WHEN 'u' THEN 'u' WHEN 'd' THEN 'd' "
+    f"ELSE error('unknown operation in the header {HEADER}: ' || {_SAID}) END AS {OPERATION}"
+)
+
+
+def lower_source(work: Lowering, node: Node) -> None:
+    """Add what a source is; errors are collected."""
+    spec: AnySource = node.spec  # pyright: ignore[reportAssignmentType]
+    match spec:
+        case KafkaSource():
+            _kafka(work, node, spec)
+        case HybridSource():
+            _hybrid(work, node, spec)
+        case ClickHouseSource():
+            _clickhouse(work, node, spec)
+        case FileSource():
+            source = {
+                "type": "files",
+                "path": placed(node, "path", spec.path),
+                "format": placed(node, "format", spec.format),
+                "columns": dict(spec.schema_) or None,
+            }
+            _source(work, node, source, ())
+        case PluginNodeSpec():
+            source = {
+                "type": placed(node, "type", plugin_id(spec.type)),
+                "options": placed(node, "options", dict(spec.options)) if spec.options else None,
+            }
+            _source(work, node, source, ())
+        case _:
+            assert_never(spec)
+    if work.settings.job_mode and not isinstance(spec, ClickHouseSource | HybridSource):
+        work.refuse(
+            node,
+            "type",
+            f"'{node.name}' has no end, and this is a job",
+            "in job mode each source is of type hybrid or clickhouse; or leave "
+            "STREAMLING__JOB_MODE out",
+        )
+
+
+def _kafka(work: Lowering, node: Node, spec: KafkaSource) -> None:
+    if spec.starting_offsets == "latest":
+        work.refuse(
+            node,
+            "starting_offsets",
+            "'starting_offsets: latest' is not there for one topic",
+            "remove it, and set kafka.consumer.autoOffsetReset: latest in the configuration",
+        )
+    if spec.schema_ and spec.data_format == "avro":
+        work.refuse(
+            node,
+            "schema",
+            f"'schema' of '{node.name}' is for JSON: Avro records have that of the registry",
+            "remove it, or write data_format: json",
+        )
+    rows = work.rows[node.name]
+    changes = rows.kind in ("changes", "table")
+    about = {
+        "table": True if rows.kind == "table" else None,
+        "format": placed(node, "data_format", spec.data_format),
+        "columns": placed(node, "schema", dict(spec.schema_)) if spec.schema_ else None,
+        "primary_key": placed(node, "primary_key", list(rows.key)) if changes else None,
+        "operation": f"header:{HEADER}" if changes else None,
+    }
+    work.parts.topics.setdefault(spec.topic, said(node.place(), about))
+    beside = [*([] if changes else [_OF_HEADER]), *(_METADATA if spec.include_metadata else ())]
+    if not beside and spec.filter is None and node.name == spec.topic:
+        work.called[node.name] = spec.topic
+        return
+    query = f"SELECT {', '.join(['*', *beside])} FROM {quoted(spec.topic)}"
+    query += f" WHERE {spec.filter}" if spec.filter is not None else ""
+    name = work.parts.free(node.name)
+    at = "topic" if spec.filter is None else "filter"
+    work.relation(node, name, {"query": placed(node, at, query)})
+    work.called[node.name] = name
+
+
+def _source(
+    work: Lowering, node: Node, source: Mapping[str, object], columns: tuple[str, ...]
+) -> None:
+    """Add a source that is no topic, and a relation where some of its columns are named."""
+    name = work.parts.free(f"{node.name}.all" if columns else node.name)
+    work.parts.sources[name] = said(node.place(), source)
+    work.called[node.name] = name
+    if columns:
+        chosen = ", ".join(quoted(column) for column in columns)
+        query = f"SELECT {chosen} FROM {quoted(name)}"
+        relation = work.parts.free(node.name)
+        work.relation(node, relation, {"query": placed(node, "columns", query)})
+        work.called[node.name] = relation
+
+
+def _clickhouse(work: Lowering, node: Node, spec: ClickHouseSource) -> None:
+    source = {
+        "type": "clickhouse",
+        "connection": CLICKHOUSE,
+        "table_name": placed(node, "table_name", spec.table_name),
+        "where": placed(node, "filter", spec.filter) if spec.filter else None,
+        "page_size": work.settings.page_size,
+    }
+    _source(work, node, source, spec.columns)
+
+
+def _hybrid(work: Lowering, node: Node, spec: HybridSource) -> None:
+    live, offsets = spec.unbounded_source, spec.offset_table
+    job = work.settings.job_mode or live is None
+    if live is not None and not job and live.data_format == "avro":
+        work.refuse(
+            node,
+            "unbounded_source",
+            f"the topic of '{node.name}' is Avro, and behind tables topics are read as JSON only",
+            "write data_format: json where it is JSON; or run the tables alone as a job, "
+            "STREAMLING__JOB_MODE=true, and a file with a kafka source behind it",
+        )
+    if job and len(spec.bounded_sources) == 1:
+        (only,) = spec.bounded_sources
+        table = ClickHouseSource(
+            type="clickhouse",
+            table_name=only.table_name,
+            columns=only.columns,
+            filter=only.filter,
+        )
+        _clickhouse(work, node, table)
+        return
+    if not spec.schema_:
+        work.refuse(
+            node,
+            "bounded_sources",
+            f"the columns of '{node.name}' are not known: what it reads must all have the same",
+            "add schema: {<column>: <type>}; one table alone, as a job, needs none",
+        )
+    phases = [
+        {
+            "type": "clickhouse",
+            "connection": CLICKHOUSE,
+            "table_name": each.table_name,
+            "where": each.filter,
+            "page_size": work.settings.page_size,
+        }
+        for each in spec.bounded_sources
+    ]
+    handover: dict[str, object] | None = None
+    if live is not None and not job:
+        if offsets is not None:
+            handover = {
+                "columns": {"partition": offsets.partition_column, "offset": offsets.offset_column}
+            }
+        elif live.start_at == "earliest":
+            handover = {"time": "1970-01-01T00:00:00Z"}
+        else:
+            handover = {"time": live.start_at}
+    source = {
+        "type": "hybrid",
+        "columns": dict(spec.schema_) or None,
+        "phases": placed(
+            node,
+            "bounded_sources",
+            [{k: v for k, v in phase.items() if v is not None} for phase in phases],
+        ),
+        "topic": live.topic if live is not None and not job else None,
+        "handover": handover,
+    }
+    columns = {each.columns for each in spec.bounded_sources if each.columns}
+    _source(work, node, source, columns.pop() if len(columns) == 1 else ())

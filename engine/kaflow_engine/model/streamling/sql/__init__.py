@@ -1,0 +1,1 @@
+"""The SQL of queries: read as words, and changed where it stands."""

@@ -1,0 +1,181 @@
+"""Functions of Streamling that DuckDB has not under their names: what they are there, and which of
+them are not.
+
+All others are DuckDB's of the same name; one that DuckDB has not is refused where types are found.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.model.streamling.sql.text import Edit, SqlText, edited
+
+_HEX = "regexp_replace({0}, '^0[xX]', '')"
+_BYTES = f"CASE WHEN regexp_full_match({_HEX}, '([0-9a-fA-F][0-9a-fA-F])*') THEN unhex({_HEX}) END"
+_TOKENS = "CASE WHEN {1} = '' THEN [{0}] ELSE string_split({0}, {1}) END"
+_OBJECT = "json_type(CASE WHEN json_valid({0}) THEN {0} END, {1}) IN ('OBJECT', 'ARRAY')"
+
+
+def _zipped(lists: int) -> str:
+    fields = ", ".join(f"'f{number}': each[{number + 1}]" for number in range(lists))
+    args = ", ".join(f"{{{number}}}" for number in range(lists))
+    return f"list_transform(list_zip({args}), lambda each: {{{{{fields}}}}})"
+
+
+FUNCTIONS: Mapping[str, Mapping[int, str]] = {
+    "_gs_byte_to_hex": {1: "lower(hex({0}))"},
+    "_gs_generate_series": {
+        2: "generate_series({0}, {1})",
+        3: "generate_series({0}, {1}, {2})",
+    },
+    "_gs_hex_to_byte": {1: f"coalesce({_BYTES}, ''::BLOB)"},
+    "_gs_map_to_array_struct": {1: "map_entries({0})"},
+    "_gs_split_string_to_array": {
+        1: "string_split({0}, ' ')",
+        2: "string_split({0}, {1})",
+    },
+    "_gs_zip_arrays": {number: _zipped(number) for number in (2, 3, 4)},
+    "array_enumerate": {
+        1: "list_transform({0}, lambda each, place: {{'index': place - 1, 'value': each}})"
+    },
+    "array_filter": {3: "list_filter({0}, lambda each: each[{1}] IS NOT DISTINCT FROM {2})"},
+    "array_filter_first": {
+        3: "list_filter({0}, lambda each: each[{1}] IS NOT DISTINCT FROM {2})[1]"
+    },
+    "array_filter_in": {3: "list_filter({0}, lambda each: list_contains({2}, each[{1}]))"},
+    "array_struct_field": {2: "list_transform({0}, lambda each: each[{1}])"},
+    "char_length": {1: "length({0})"},
+    "is_json": {1: "coalesce(json_valid({0}), FALSE)"},
+    "json_exists": {
+        2: "coalesce(json_extract_string(CASE WHEN json_valid({0}) THEN {0} END, {1}) IS NOT "
+        "NULL, FALSE)"
+    },
+    "json_query": {2: f"CASE WHEN {_OBJECT} THEN CAST(json_extract({{0}}, {{1}}) AS VARCHAR) END"},
+    "json_string": {1: "CAST(to_json({0}) AS VARCHAR)"},
+    "json_value": {2: f"CASE WHEN NOT ({_OBJECT}) THEN json_extract_string({{0}}, {{1}}) END"},
+    "locate": {2: "instr({1}, {0})"},
+    "parse_json": {1: "CAST(json(nullif(trim({0}), '')) AS VARCHAR)"},
+    "regexp_count": {2: "len(regexp_extract_all({0}, {1}))"},
+    "regexp_replace": {
+        3: "regexp_replace({0}, {1}, replace({2}, '\\', '\\\\'), 'g')",
+    },
+    "regexp_substr": {2: "nullif(regexp_extract({0}, {1}), '')"},
+    "split": {2: "string_split({0}, {1})"},
+    "split_index": {3: f"({_TOKENS})[CASE WHEN {{2}} >= 0 THEN {{2}} + 1 END]"},
+    "to_large_list": {1: "({0})"},
+    "try_parse_json": {
+        1: "CAST(json(CASE WHEN json_valid({0}) THEN {0} END) AS VARCHAR)",
+    },
+}
+"""By name: the SQL for each number of arguments; `{0}` is the first of them."""
+
+_PYTHON = "write it in Python, as a function of the project, and call it by another name"
+_WIDE = (
+    "integers of 256 bits are not there yet: up to 38 digits fit DECIMAL(38,0), and HUGEINT; wider "
+    "ones may travel as VARCHAR"
+)
+REFUSED: Mapping[str, str] = {
+    "_gs_conv_base": _PYTHON,
+    "_gs_from_base58": _PYTHON,
+    "_gs_json_objects_to_clickhouse_tuples": _PYTHON,
+    "_gs_keccak256": _PYTHON + "; DuckDB has sha256, sha1 and md5",
+    "_gs_xxhash": _PYTHON + "; DuckDB has md5 for such uses",
+    "coalesce_meta": _WIDE,
+    "decimal_arb": _WIDE,
+    "reverse_bytes32": _WIDE,
+    "to_int64": _WIDE,
+    "uuid7": "a batch that runs again would make others: write md5(…) of columns that tell rows "
+    "apart",
+    **{
+        f"{kind}_{name}": _WIDE
+        for kind in ("u256", "i256")
+        for name in ("add", "sub", "mul", "div", "mod", "neg", "abs", "to_string")
+    },
+    "to_u256": _WIDE,
+    "to_i256": _WIDE,
+}
+"""By name: what to write instead."""
+
+
+def rewritten(sql: SqlText, place: Callable[[int], Location]) -> tuple[str, list[SqlError]]:
+    """Return a query whose functions DuckDB has, on the lines of its author, and what is wrong.
+
+    Args:
+        sql: As it stands.
+        place: Where a character of it stands.
+    """
+    mistakes: list[SqlError] = []
+    edits = [*_calls(sql, range(len(sql.words)), place, mistakes)]
+    return edited(sql.text, edits), mistakes
+
+
+def _calls(
+    sql: SqlText,
+    words: range,
+    place: Callable[[int], Location],
+    mistakes: list[SqlError],
+) -> Iterator[Edit]:
+    """Yield an edit for each call that is not inside another one."""
+    at = words.start
+    while at < words.stop - 1:
+        name = sql.words[at].text.lower()
+        known = name in FUNCTIONS or name in REFUSED
+        if not known or sql.words[at].kind == "STRING" or sql.words[at + 1].kind != "L_PAREN":
+            at += 1
+            continue
+        end = next(p for p in range(at + 2, words.stop) if sql.depths[p] == sql.depths[at])
+        inside = range(at + 2, end)
+        arguments = sql.split(inside, "COMMA") if inside else []
+        texts = [_inner(sql, each, place, mistakes) for each in arguments]
+        if name in REFUSED:
+            mistakes.append(
+                SqlError(
+                    f"the function '{name}' is not there",
+                    place(sql.words[at].start),
+                    REFUSED[name],
+                )
+            )
+        elif (template := FUNCTIONS[name].get(len(texts))) is None and name not in _ALSO_DUCKDB:
+            takes = " or ".join(map(str, FUNCTIONS[name]))
+            mistakes.append(
+                SqlError(
+                    f"'{name}' takes {takes} arguments here, and has {len(texts)}",
+                    place(sql.words[at].start),
+                    "write it as an expression of DuckDB",
+                )
+            )
+        elif template is not None:
+            start, stop = sql.words[at].start, sql.words[end].end
+            text = _filled(template, texts)
+            lost = sql.text.count("\n", start, stop) - text.count("\n")
+            yield Edit(start, stop, text + "\n" * lost)
+        at = end + 1
+
+
+_ALSO_DUCKDB = ("array_filter", "regexp_replace", "split")
+"""Those that DuckDB has with other arguments."""
+
+
+def _inner(
+    sql: SqlText, words: range, place: Callable[[int], Location], mistakes: list[SqlError]
+) -> str:
+    """Return an argument with the calls in it."""
+    if not words:
+        return ""
+    start, stop = sql.words[words.start].start, sql.words[words.stop - 1].end
+    edits = [
+        Edit(edit.start - start, edit.end - start, edit.text)
+        for edit in _calls(sql, words, place, mistakes)
+    ]
+    return edited(sql.text[start:stop], edits)
+
+
+def _filled(template: str, arguments: list[str]) -> str:
+    """Put arguments into a template: where one comes again, on one line."""
+    again = [" ".join(text.split()) for text in arguments]
+    for number in range(len(arguments)):
+        mark = f"{{{number}}}"
+        template = template.replace(mark, f"\0{number}\0", 1).replace(mark, f"\1{number}\1")
+    template = template.replace("{{", "{").replace("}}", "}")
+    for number, text in enumerate(arguments):
+        template = template.replace(f"\0{number}\0", text).replace(f"\1{number}\1", again[number])
+    return template

@@ -1,0 +1,109 @@
+"""Files of Streamling: each example of its documents is read as it stands, and explained."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.project import read_project
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.explain.draw import draw
+from kaflow_engine.plan.explain.explain import explain
+from kaflow_engine.plan.planner.project import check_project
+from kaflow_engine.plugins.installed import SINKS, SOURCES, TRANSFORMS
+from tests.conftest import OfferPlugins
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "streamling"
+WHOLE = sorted((FIXTURES / "seed").glob("*.yaml"))
+PARTS = yaml.safe_load((FIXTURES / "parts.yaml").read_text())
+CONFIG = Config.model_validate(
+    {
+        "postgres": {"connections": {"postgres_sink": {"url": "postgresql://u@localhost/d"}}},
+        "clickhouse": {
+            "connections": {
+                "clickhouse_sink": {"url": "http://localhost:8123"},
+                "clickhouse_source": {"url": "http://localhost:8123"},
+            }
+        },
+    }
+)
+PLUGINS = "tests.plugins"
+
+
+@pytest.fixture(autouse=True)
+def installed(offer_plugins: OfferPlugins) -> None:
+    offer_plugins(
+        {
+            SOURCES: {
+                "acme_api.orders_source": f"{PLUGINS}.acme_api:OrdersSource",
+                "basic_plugin.random_source": f"{PLUGINS}.basic_plugin:RandomSource",
+            },
+            TRANSFORMS: {
+                "basic_plugin.filter_transform": f"{PLUGINS}.basic_plugin:FilterTransform"
+            },
+            SINKS: {"streamling.print_sink": f"{PLUGINS}.basic_plugin:PrintSink"},
+        }
+    )
+
+
+def loaded(path: Path, settings: dict[str, str] | None = None) -> PipelineSpec:
+    config = CONFIG.model_copy(update={"vars": settings or {}})
+    (checked,) = check_project([path], config, {}).pipelines
+    assert checked.mistakes == ()
+    assert checked.spec is not None
+    return checked.spec
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
+def test_a_whole_example_is_read_and_explained(path: Path) -> None:
+    spec = loaded(path)
+    assert spec.name == path.stem
+    assert draw(explain(spec, CONFIG))
+
+
+@pytest.mark.parametrize("row", PARTS, ids=lambda row: row["title"])
+def test_a_part_is_read_and_explained(row: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "part.yaml"
+    path.write_text(row["part"] + row.get("line", "") + "\n" + row["rest"])
+    spec = loaded(path, row.get("settings"))
+    assert draw(explain(spec, CONFIG))
+
+
+def test_a_file_may_be_json(tmp_path: Path) -> None:
+    whole = FIXTURES / "seed" / "quick_start.yaml"
+    path = tmp_path / "quick_start.json"
+    path.write_text(yaml.safe_dump(yaml.safe_load(whole.read_text()), default_flow_style=True))
+    found, same = loaded(path), loaded(whole)
+    assert found.model_dump() == same.model_dump()
+    (in_folder,) = read_project([tmp_path], CONFIG, {}).pipelines
+    assert in_folder.name == "quick_start"
+
+
+def test_labels_are_shown(tmp_path: Path) -> None:
+    (row,) = (row for row in PARTS if row["title"] == "labels")
+    path = tmp_path / "p.yaml"
+    path.write_text(row["part"] + row["rest"])
+    assert loaded(path).meta == {
+        "raw_events.tier": "critical",
+        "raw_events.dataset": "app.events",
+        "raw_events.team": "platform",
+    }
+
+
+def test_a_json_file_that_is_no_topology_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"dependencies": {}}')
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "p.yaml").write_text((FIXTURES / "seed" / "quick_start.yaml").read_text())
+    found = read_project([tmp_path], CONFIG, {})
+    assert [each.name for each in found.pipelines] == ["p"]
+    assert found.mistakes == ()
+
+
+@pytest.mark.parametrize("name", ["broken.json", "broken.yaml"])
+def test_a_named_file_that_cannot_be_read_is_a_mistake(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{")
+    (mistake,) = read_project([tmp_path / name], CONFIG, {}).mistakes
+    assert isinstance(mistake, ModelError)
