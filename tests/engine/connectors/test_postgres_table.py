@@ -55,8 +55,22 @@ def test_a_key_must_be_unique_and_the_table_there(postgres, unique):
         table.begin()
     run(postgres, caught.value.hint.removeprefix("run "))
     table.begin()
-    with pytest.raises(PostgresUnfit, match=f"there is no schema '{unique}x'"):
-        Table(postgres, f"{unique}x.t").begin()
+    with pytest.raises(PostgresUnfit, match=f"there is no table '{unique}x.t'"):
+        Table(postgres, f"{unique}x.t", create=False).begin()
+
+
+def test_a_schema_is_created_with_its_table_by_who_may(postgres, unique):
+    run(postgres, f"CREATE ROLE {unique} LOGIN PASSWORD 'secret-of-role'")
+    table = Table(postgres, f"{unique}.t")
+    mine = table.output
+    url = postgres.url_of(unique, "secret-of-role")
+    table.output = replace(mine, connection={"url": url})
+    with pytest.raises(PostgresUnfit, match=f"there is no schema '{unique}'") as caught:
+        table.begin()
+    assert caught.value.hint == f'run CREATE SCHEMA "{unique}"'
+    table.output = mine
+    table.begin()
+    table.begin()
 
 
 def test_a_login_without_rights(postgres, unique):

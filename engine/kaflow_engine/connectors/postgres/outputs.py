@@ -20,7 +20,7 @@ from kaflow_engine.connectors.postgres.ledger import Ledger
 from kaflow_engine.connectors.postgres.names import statement
 from kaflow_engine.connectors.postgres.rows import RowWriter
 from kaflow_engine.connectors.postgres.sink import CAPABILITIES
-from kaflow_engine.connectors.postgres.table import require_fit, table_ddl
+from kaflow_engine.connectors.postgres.table import require_fit, schema_ddl, table_ddl
 from kaflow_engine.connectors.tables.ledger import LedgerTable, write_slots
 from kaflow_engine.connectors.tables.retries import with_retries
 
@@ -106,7 +106,7 @@ def _create(connection: "Connection[Any]", output: Output) -> None:
     there = require_fit(connection, output)
     wanted: tuple[str, ...] = () if ledger.exists(connection) else ledger.ddl
     if not there:
-        wanted = (table_ddl(output), *wanted)
+        wanted = (*schema_ddl(connection, output), table_ddl(output), *wanted)
     if not wanted:
         return
     with connection.transaction():

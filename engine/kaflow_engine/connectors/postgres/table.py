@@ -51,6 +51,14 @@ def table_ddl(output: Output) -> str:
     return f"CREATE TABLE IF NOT EXISTS {Names(output).table} ({', '.join(lines)})"
 
 
+def schema_ddl(connection: "Connection[Any]", output: Output) -> tuple[str, ...]:
+    """Return the statement that creates the schema of a table, where that is missing."""
+    schema = Names(output).schema
+    if schema is None or _schema_of(connection, schema) is not None:
+        return ()
+    return (f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}",)
+
+
 def require_fit(connection: "Connection[Any]", output: Output) -> bool:
     """Compare the table of an output with what is written; nothing is changed by looking.
 
@@ -96,12 +104,11 @@ def _require_creatable(connection: "Connection[Any]", output: Output) -> None:
             f"there is no table '{output.settings['table']}' for output '{output.name}'",
             hint=f"write create: true, or run {table_ddl(output)}",
         )
-    row = connection.execute(
-        "SELECT n.nspname, has_schema_privilege(n.oid, 'CREATE') FROM pg_namespace n "
-        "WHERE n.nspname = coalesce(%s::text, current_schema()::text)",
-        [names.schema],
-    ).fetchone()
+    row = _schema_of(connection, names.schema)
     if row is None:
+        may = "SELECT has_database_privilege(current_database(), 'CREATE')"
+        if names.schema is not None and connection.execute(may).fetchone() == (True,):
+            return  # it is created with the table
         raise PostgresUnfit(
             f"there is no schema '{names.schema}' for the table of output '{output.name}'",
             hint=f"run CREATE SCHEMA {identifier(names.schema or 'public')}",
@@ -166,3 +173,13 @@ def _wrong_rights(
         if row is not None and not row[0]:
             grant = f"GRANT {', '.join(needed)} ON {Names(output).table} TO {identifier(row[1])}"
             yield f"the user '{row[1]}' has no right to {right}", f"run {grant}"
+
+
+def _schema_of(connection: "Connection[Any]", schema: str | None) -> tuple[str, bool] | None:
+    """Return the name of a schema, None: the first one of the search path, and whether its tables
+    can be created by whoever asks; None: it is not there."""
+    return connection.execute(
+        "SELECT n.nspname::text, has_schema_privilege(n.oid, 'CREATE') FROM pg_namespace n "
+        "WHERE n.nspname = coalesce(%s::text, current_schema()::text)",
+        [schema],
+    ).fetchone()
