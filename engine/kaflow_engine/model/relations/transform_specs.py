@@ -18,7 +18,7 @@ from kaflow_engine.model.spec import CHOICE, Spec, type_of
 _TYPES = ("dynamic_table", "handler", "script")
 _QUERY = f"{CHOICE}query"
 
-_SECRETS = "write secret_headers: {Authorization: <secret>}"
+SECRET_HEADERS = "write secret_headers: {Authorization: <secret>}"
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -78,7 +78,8 @@ class ScriptSpec(TransformSpec):
     the file."""
 
 
-def _public(given: dict[str, str]) -> dict[str, str]:
+def public_headers(given: dict[str, str]) -> dict[str, str]:
+    """Refuse headers that no request can have, and those that are secrets."""
     for name in http_headers(given):
         if is_secret(name):
             hint = f"write secret_headers: {{{name}: <one of secrets in the configuration>}}"
@@ -96,7 +97,7 @@ class HandlerSpec(TransformSpec):
             partial(public_url, instead="write secret_headers: {Authorization: <secret>}")
         ),
     ]
-    headers: Annotated[dict[str, str], AfterValidator(_public)] = Field(default={})
+    headers: Annotated[dict[str, str], AfterValidator(public_headers)] = Field(default={})
     """Of each request, such as `X-Tenant`; everyone may know them."""
     secret_headers: Annotated[dict[str, Filled], AfterValidator(http_headers)] = Field(default={})
     """Headers such as `Authorization`: each value is the name of one of `secrets` in the

@@ -1,11 +1,13 @@
 """The nodes of a Streamling file, kind by kind, as frozen data."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
-from kaflow_engine.model.names import Filled, Topic, refuse
+from kaflow_engine.model.names import Filled, Topic, public_url, refuse
 from kaflow_engine.model.outputs.sink_names import clickhouse_table
+from kaflow_engine.model.relations.transform_specs import SECRET_HEADERS, public_headers
 from kaflow_engine.model.spec import CHOICE, Spec, type_of
 from kaflow_engine.model.streamling.node_specs import (
     Columns,
@@ -15,6 +17,7 @@ from kaflow_engine.model.streamling.node_specs import (
     ReadingSpec,
 )
 
+_HANDLER = "send rows through a handler, which has secret_headers, to a blackhole"
 ValueFormat = Literal["avro", "json"]
 
 
@@ -109,8 +112,8 @@ class SqlTransform(NodeSpec):
 class _ServiceSpec(ReadingSpec):
     """Something that is sent rows by HTTP."""
 
-    url: Filled
-    headers: dict[str, str] = Field(default={})
+    url: Annotated[Filled, AfterValidator(partial(public_url, instead=SECRET_HEADERS))]
+    headers: Annotated[dict[str, str], AfterValidator(public_headers)] = Field(default={})
     one_row_per_request: bool = False
     payload_version: Literal["0", "1"] = "0"
 
@@ -166,6 +169,7 @@ class WebhookSink(_ServiceSpec):
     """Rows as requests."""
 
     type: Literal["webhook"]
+    url: Annotated[Filled, AfterValidator(partial(public_url, instead=_HANDLER))]
     skip_on_error: bool = False
 
 

@@ -2,21 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 
 from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
 from kaflow_engine.model.files.mistakes import place
 from kaflow_engine.model.files.tree import Entries, Scalar, brief, find
-from kaflow_engine.model.streamling.node_specs import NodeSpec, PluginNodeSpec, ReadingSpec
-from kaflow_engine.model.streamling.specs import (
-    SINKS,
-    SOURCES,
-    TRANSFORMS,
-    DynamicTable,
-    SqlTransform,
-    Topology,
-)
+from kaflow_engine.model.streamling.node_specs import NodeSpec, ReadingSpec
+from kaflow_engine.model.streamling.specs import DynamicTable, SqlTransform, Topology
 from kaflow_engine.model.streamling.sql.text import SqlText
 
 CHECK = "dynamic_table_check"
@@ -135,27 +127,12 @@ def graph_of(topology: Topology, tree: Entries) -> Graph:
             )
         nodes[node.name] = node
     for node in (*named, *sinks):
-        mistakes += _kind_of_plugin(node)
         mistakes += _unknown_inputs(node, nodes, sinks)
     ordered, around = _in_order(nodes)
-    mistakes += around
+    mistakes += around if len(nodes) == len(named) else ()
     graph = Graph(nodes=ordered, sinks=sinks, mistakes=())
     mistakes += [] if mistakes else _without_ends(graph, tree)
     return replace(graph, mistakes=tuple(mistakes))
-
-
-def _kind_of_plugin(node: Node) -> Iterator[ModelError]:
-    known = {"sources": SOURCES, "transforms": TRANSFORMS, "sinks": SINKS}[node.section]
-    if not isinstance(node.spec, PluginNodeSpec) or "." in node.spec.type:
-        return
-    if node.spec.type in (*SOURCES, *TRANSFORMS, *SINKS):
-        yield ModelError(
-            f"'{node.spec.type}' is no kind of {node.section.removesuffix('s')}",
-            node.place("type"),
-            "kinds of " + node.section + ": " + ", ".join(known) + ", or the id of a plugin",
-        )
-    elif get_close_matches(node.spec.type, known, n=1, cutoff=0.7):
-        yield UnknownName("type", brief(node.spec.type), known, node.place("type"))
 
 
 def _unknown_inputs(
@@ -166,7 +143,13 @@ def _unknown_inputs(
     where = {name: node.place("from") for name in node.reads}
     if node.sql is not None:
         where = {each.name: node.sql_place(each.start) for each in reversed(node.sql.sources)}
-        if node.sql.words and not node.reads:
+        if not node.sql.selects:
+            yield SqlError(
+                f"the query of '{brief(node.name)}' is no SELECT",
+                node.sql_at,
+                "write SELECT … FROM <source or transform>",
+            )
+        elif not node.reads:
             yield SqlError(
                 f"the query of '{brief(node.name)}' reads no source",
                 node.sql_at,
@@ -209,10 +192,11 @@ def _in_order(nodes: Mapping[str, Node]) -> tuple[dict[str, Node], list[ModelErr
         for name in ready:
             ordered[name] = left.pop(name)
     around = [node for node in left.values() if any(each is node for each in _behind(node, left))]
+    ways = {node.name: [brief(name) for name in left if name != node.name] for node in around}
     mistakes: list[ModelError] = [
         ModelError(
-            f"'{brief(node.name)}' reads its own rows, by way of "
-            + ", ".join(brief(name) for name in left if name != node.name or len(left) == 1),
+            f"'{brief(node.name)}' reads its own rows"
+            + (f", by way of {', '.join(ways[node.name])}" if ways[node.name] else ""),
             node.place(),
             "transforms cannot form a circle: let one of them read a source",
         )

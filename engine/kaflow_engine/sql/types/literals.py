@@ -8,6 +8,8 @@ from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.syntax import DIALECT
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_LEFT_OUT = (exp.Try, exp.Lambda, exp.Comprehension)
+"""What may fail, and what has names of its own, whose types no row tells."""
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _NUMBERS = (
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
@@ -25,7 +27,7 @@ def literal_casts(sql: str, type_of: Callable[[str], str]) -> Iterator[tuple[str
     """
     if "'" not in sql:
         return
-    for node in parse_expression(sql).walk(prune=lambda node: isinstance(node, exp.Try)):
+    for node in parse_expression(sql).walk(prune=lambda node: isinstance(node, _LEFT_OUT)):
         if isinstance(node, _COMPARISONS + _ARITHMETIC):
             pairs = [(node.left, node.right), (node.right, node.left)]
         elif isinstance(node, exp.In):

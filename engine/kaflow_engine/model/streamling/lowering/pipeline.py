@@ -9,6 +9,7 @@ from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.files.tree import Entries, describe
 from kaflow_engine.model.files.yaml_file import Document, in_order
 from kaflow_engine.model.pipelines.loader import Reading, read_pipeline
+from kaflow_engine.model.streamling.kinds import typed
 from kaflow_engine.model.streamling.labels import wrong_labels
 from kaflow_engine.model.streamling.lowering.context import Lowering, Settings
 from kaflow_engine.model.streamling.lowering.parts import Parts
@@ -16,10 +17,35 @@ from kaflow_engine.model.streamling.lowering.sinks import lower_sink
 from kaflow_engine.model.streamling.lowering.sources import lower_source
 from kaflow_engine.model.streamling.lowering.transforms import lower_transform
 from kaflow_engine.model.streamling.operations import rows_of
-from kaflow_engine.model.streamling.specs import KafkaSink, KafkaSource, Topology
+from kaflow_engine.model.streamling.specs import (
+    ClickHouseSink,
+    ClickHouseSource,
+    DynamicTable,
+    KafkaSink,
+    KafkaSource,
+    PostgresSink,
+    Topology,
+)
 from kaflow_engine.model.streamling.topology import Graph, graph_of
 
-SHAPE = Shape(noun="key", later={})
+SHAPE = Shape(
+    noun="key",
+    later={
+        KafkaSource: frozenset(
+            {
+                "schema_id_overrides",
+                "skip_schema_resolution",
+                "skip_schema_resolution_for_reader_schema_ids",
+                "validate_writer_schema_ordering",
+            }
+        ),
+        ClickHouseSink: frozenset({"schema_override", "version_column_name"}),
+        ClickHouseSource: frozenset({"start_at"}),
+        DynamicTable: frozenset({"cache", "time_column"}),
+        KafkaSink: frozenset({"compression", "message_max_bytes"}),
+        PostgresSink: frozenset({"update_where"}),
+    },
+)
 
 
 def read_streamling(document: Document, name: str, variables: Mapping[str, object]) -> Reading:
@@ -39,11 +65,14 @@ def read_streamling(document: Document, name: str, variables: Mapping[str, objec
         )
         return Reading(at=root.at, name=name, mistakes=in_order([wrong]))
     at = root.entries[0].at if root.entries else root.at
-    checked = check_keys(root, Topology, SHAPE)
+    known = typed(root)
+    checked = check_keys(known.tree, Topology, SHAPE)
     built = build(checked.tree, Topology, SHAPE, {})
-    mistakes = [*document.mistakes, *checked.mistakes]
+    mistakes = [*document.mistakes, *known.mistakes, *checked.mistakes]
     if not isinstance(built, Topology):
         return Reading(at=at, name=name, mistakes=in_order([*mistakes, *built]))
+    if known.mistakes:
+        return Reading(at=at, name=name, mistakes=in_order(mistakes))
     assert isinstance(checked.tree, Entries)
     graph = graph_of(built, checked.tree)
     mistakes += [*graph.mistakes, *wrong_labels(graph)]
