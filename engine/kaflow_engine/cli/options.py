@@ -14,6 +14,7 @@ from kaflow_engine.model.configuration.load_config import (
     second_config,
 )
 from kaflow_engine.model.durations import parse_duration
+from kaflow_engine.model.files.variables import read_environment
 
 config_option = click.option(
     "--config",
@@ -63,6 +64,34 @@ def allowances(allowed: tuple[str, ...]) -> tuple[str, ...]:
             hint = "write attach=postgres, or attach=postgres,sqlite"
             raise click.BadParameter(f"'{each}' cannot be allowed; {hint}", param_hint="--allow")
     return tuple(f"sql.{each}" for each in allowed)
+
+
+files_argument = click.argument(
+    "paths", nargs=-1, metavar="[PATH]…", type=click.Path(path_type=Path)
+)
+"""Paths that need not be named."""
+
+LOCATION = "STREAMLING__PIPELINE_DEFINITION_LOCATION"
+
+
+def files_named(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return the paths of a command line; where there are none, the file that a variable names, or
+    `pipeline.yaml` of this folder.
+
+    Raises:
+        click.UsageError: There is none of these.
+    """
+    if paths:
+        return paths
+    named = read_environment().get(LOCATION)
+    if named:
+        return (Path(named),)
+    if PIPELINE.is_file():
+        return (PIPELINE,)
+    raise click.UsageError(f"Missing argument 'PATH…'; or set {LOCATION}, or write {PIPELINE}.")
+
+
+PIPELINE = Path("pipeline.yaml")
 
 
 class DurationType(click.ParamType[int]):

@@ -11,8 +11,9 @@ from kaflow_engine.cli.options import (
     allowances,
     config_option,
     configuration,
+    files_argument,
+    files_named,
     json_option,
-    paths_argument,
     set_option,
     with_config,
 )
@@ -30,7 +31,7 @@ LEFT = ("topics", "columns", "permissions", "output topics")
 
 
 @click.command("validate")
-@paths_argument
+@files_argument
 @click.option(
     "--connect",
     is_flag=True,
@@ -50,7 +51,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Check pipeline files, and all those in folders."""
-    paths, config_path = with_config(paths, config_path)
+    paths, config_path = with_config(files_named(paths), config_path)
     config = configuration(config_path, (*settings, *allowances(allowed)))
     project = check_project(paths, config)
     outside: Mapping[str, Findings] = {}
@@ -139,7 +140,12 @@ def _count(number: int, noun: str) -> str:
 
 def _data(project: CheckedProject, outside: "Mapping[str, Findings]", connect: bool) -> object:
     found = [notice for each in outside.values() for notice in each.notices]
+    mistakes = _mistakes(project, outside)
     return {
+        "success": True,
+        "is_valid": not mistakes,
+        "errors": [str(mistake) for mistake in mistakes],
+        "warnings": [str(notice) for notice in _notices(project, outside)],
         "pipelines": [
             {
                 "name": each.name,
@@ -149,7 +155,7 @@ def _data(project: CheckedProject, outside: "Mapping[str, Findings]", connect: b
             }
             for each in project.pipelines
         ],
-        "mistakes": [_error(mistake) for mistake in _mistakes(project, outside)],
+        "mistakes": [_error(mistake) for mistake in mistakes],
         "notices": [_error(notice) for notice in (*project.notices, *found)],
         "left": [] if connect else list(LEFT),
     }

@@ -9,9 +9,10 @@ from kaflow_engine.cli.options import (
     allowances,
     config_option,
     configuration,
+    files_argument,
+    files_named,
     json_option,
     master_option,
-    paths_argument,
     set_option,
     with_config,
 )
@@ -24,7 +25,7 @@ from kaflow_engine.plan.planner.project import load_checked
 
 
 @click.command("run")
-@paths_argument
+@files_argument
 @click.option(
     "--until-caught-up", is_flag=True, help="End when what the topics hold now has been read."
 )
@@ -62,7 +63,7 @@ def command(
 
     A stop by Ctrl-C or SIGTERM finishes the batch that runs. The next run goes on from there.
     """
-    paths, config_path = with_config(paths, config_path)
+    paths, config_path = with_config(files_named(paths), config_path)
     config = configuration(config_path, (*settings, *allowances(allowed)), master)
     project = load_checked(paths, config)
     say_notices(project.notices)

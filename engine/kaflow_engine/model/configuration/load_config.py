@@ -18,6 +18,11 @@ from kaflow_engine.model.files.variables import DEFAULTS, read_environment, read
 from kaflow_engine.model.files.yaml_file import Document, raise_all, read_yaml
 from kaflow_engine.model.pipelines.kinds import holds_configuration, kind_of
 from kaflow_engine.model.pipelines.loader import is_foreign
+from kaflow_engine.model.streamling.settings import (
+    holds_settings,
+    settings_layers,
+    without_settings,
+)
 
 FILES = ("kaflow.yaml", "kaflow.yml")
 """Names that only the configuration has."""
@@ -91,7 +96,10 @@ def _is_configuration(path: Path) -> bool:
     if path.suffix not in (".yaml", ".yml") or not path.is_file():
         return False
     try:
-        return path.name in FILES or holds_configuration(read_yaml(path, {}).root)
+        if path.name in FILES:
+            return True
+        root = read_yaml(path, {}).root
+        return holds_configuration(root) or holds_settings(root)
     except ModelError:
         return False  # whoever reads it as a pipeline reports that
 
@@ -102,7 +110,8 @@ def _may_be_ours(file: Path) -> bool:
         return False
     try:
         root = read_yaml(file, {}).root
-        return kind_of(root) != "pipeline" and not is_foreign(root, Config)
+        ours = kind_of(root) != "pipeline" and not is_foreign(root, Config)
+        return ours or holds_settings(root)
     except ModelError:
         return True  # loading it reports that
 
@@ -113,6 +122,8 @@ def load_config(
     overrides: Mapping[str, object] | Node | None = None,
 ) -> Config:
     """Build the configuration: defaults < `KAFLOW_DEFAULT__…` < file < environment < overrides.
+
+    `STREAMLING__…`, and keys of Streamling in the file, stand before `KAFLOW__…`.
 
     Args:
         path: The file; None: there is none.
@@ -125,9 +136,13 @@ def load_config(
     """
     variables = read_environment() if environment is None else environment
     document = read_yaml(path, variables, read_secret) if path else None
+    root = _mapping(document) if document else None
+    theirs = settings_layers(variables, root)
     layers = [
+        theirs.defaults,
         environment_tree(variables, DEFAULTS),
-        *([_mapping(document)] if document else []),
+        *([without_settings(root)] if root else []),
+        theirs.said,
         environment_tree(variables),
         overrides_tree(overrides or {}) if isinstance(overrides, Mapping | None) else overrides,
     ]
@@ -135,7 +150,7 @@ def load_config(
     tree = reduce(lay_over, [layer.tree for layer in checked])
     known = {"origins": _origins(tree), "file": str(path) if path else None}
     built = build(tree, Config, SHAPE, known)
-    mistakes = [*(document.mistakes if document else ())]
+    mistakes = [*(document.mistakes if document else ()), *theirs.mistakes]
     mistakes += [mistake for layer in checked for mistake in layer.mistakes]
     if isinstance(built, Config):
         config, of_token = with_token(built, tree, read_secret)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.model.sources.database_specs import LARGEST, SMALLEST
 from kaflow_engine.model.streamling.lowering.parts import Parts, Placed, said
 from kaflow_engine.model.streamling.operations import OPERATION, Rows
 from kaflow_engine.model.streamling.sql.rows import Input, quoted
@@ -33,12 +34,13 @@ class Settings:
             text = str(variables.get(SETTINGS + name, ""))
             return int(text) if text.isdecimal() else default
 
+        pages = number("clickhouse_source.page_size", None)
         return Settings(
             most_rows=number("external_http_handler.trigger_max_count", 2000) or 2000,
             concurrency=number("external_http_handler.buffer_size", 25) or 25,
             timeout=number("external_http_handler.operator_timeout_sec", 300) or 300,
             job_mode=str(variables.get(f"{SETTINGS}job_mode", "")).lower() == "true",
-            page_size=number("clickhouse_source.page_size", None),
+            page_size=None if pages is None else max(SMALLEST, min(pages, LARGEST)),
         )
 
 

@@ -1,0 +1,97 @@
+"""The names of Streamling's settings, what each is where nothing is said, and which do nothing."""
+
+from collections.abc import Mapping
+
+_KAFKA: Mapping[str, str] = {
+    "brokers": "localhost:9092",
+    "security_protocol": "plaintext",
+    "sasl_mechanism": "",
+    "sasl_username": "",
+    "sasl_password": "",
+    "schema_registry_url": "http://localhost:18081",
+    "schema_registry_username": "",
+    "schema_registry_password": "",
+    "client_id": "",
+}
+_CLICKHOUSE: Mapping[str, str] = {
+    "url": "http://localhost:8123",
+    "user": "default",
+    "password": "",
+    "database": "default",
+}
+
+KNOWN: Mapping[tuple[str, ...], str] = {
+    **{(s, name): text for s in ("kafka_source", "kafka_sink") for name, text in _KAFKA.items()},
+    ("kafka_source", "consumer_group_id"): "",
+    **{
+        (section, name): text
+        for section in ("clickhouse_source", "clickhouse_sink")
+        for name, text in _CLICKHOUSE.items()
+    },
+    ("clickhouse_source", "page_size"): "",
+    ("clickhouse_sink", "compression"): "",
+    ("clickhouse_sink", "compression_level"): "",
+    ("postgres_sink", "host"): "127.0.0.1",
+    ("postgres_sink", "port"): "5432",
+    ("postgres_sink", "user"): "graph-node",
+    ("postgres_sink", "pass"): "",
+    ("postgres_sink", "db"): "postgres",
+    ("postgres_sink", "sslmode"): "disable",
+    ("external_http_handler", "trigger_max_count"): "2000",
+    ("external_http_handler", "buffer_size"): "25",
+    ("external_http_handler", "operator_timeout_sec"): "300",
+    ("job_mode",): "false",
+    ("pipeline_definition_location",): "",
+    ("log_format",): "",
+    ("log_level",): "",
+    ("open_telemetry_metrics", "ingestion_endpoint"): "",
+    ("open_telemetry_metrics", "endpoint_protocol"): "",
+    ("open_telemetry_metrics", "batch_interval_secs"): "",
+    ("open_telemetry_metrics", "global_tags"): "",
+    ("application_id",): "",
+    ("checkpoint_interval_sec",): "",
+    ("enforce_primary_keys",): "",
+    ("internal_buffer_size",): "",
+    ("plugin", "channel_capacity"): "",
+    ("plugin", "path"): "",
+    ("plugin", "preprocessor_ids"): "",
+    ("plugin", "side_output_ids"): "",
+    ("print_sink", "sample_every"): "",
+    ("record_batch_interval_ms",): "",
+    ("record_batch_size",): "",
+    ("state_backend", "backend_type"): "",
+}
+"""By name: what Streamling has unless it is said, as far as it matters here; empty: nothing."""
+
+SECTIONS = frozenset(name[0] for name in KNOWN)
+
+NOT_HERE: Mapping[tuple[str, ...], str] = {
+    ("application_id",): "a pipeline is called as its file, and its state is of its own",
+    ("checkpoint_interval_sec",): "each batch is committed when all its sinks have it",
+    ("clickhouse_sink", "compression"): "requests are sent as they are",
+    ("clickhouse_sink", "compression_level"): "requests are sent as they are",
+    ("enforce_primary_keys",): "keys are enforced where a sink writes by them",
+    ("internal_buffer_size",): "batches are those of the run: max_records, max_batch_bytes",
+    ("open_telemetry_metrics", "global_tags"): "OTEL_RESOURCE_ATTRIBUTES says them",
+    ("plugin", "channel_capacity"): "plugins are called, and have no channels",
+    ("plugin", "path"): "plugins are installed packages with entry points",
+    ("plugin", "preprocessor_ids"): "preprocessors of the configuration names them",
+    ("plugin", "side_output_ids"): "side outputs are not there for these files yet",
+    ("print_sink", "sample_every"): "each row is printed",
+    ("record_batch_interval_ms",): "batches are those of the run: batch_interval",
+    ("record_batch_size",): "batches are those of the run: max_records, max_batch_bytes",
+    ("state_backend", "backend_type"): "state and offsets are in the state directory",
+    ("clickhouse_source", "page_size"): "the size of pages follows their time, or is that",
+    ("external_http_handler", "trigger_max_count"): "rows of a request, unless batch_size says it",
+    ("external_http_handler", "buffer_size"): "requests of a task at once",
+    ("external_http_handler", "operator_timeout_sec"): "how long an answer is waited for",
+    ("job_mode",): "sources end with their tables",
+    ("pipeline_definition_location",): "the file, where a command names none",
+}
+"""Settings that are no key of our configuration, and what becomes of each."""
+
+
+def is_known(name: tuple[str, ...]) -> bool:
+    """Tell whether there is such a setting; plugins have options of any name."""
+    of_plugins = name[:1] == ("plugin",) and len(name) > 1 and name[1].endswith("_options")
+    return name in KNOWN or of_plugins

@@ -1,0 +1,89 @@
+"""The settings of Streamling as our configuration: rows of `fixtures/streamling/settings.yaml`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.configuration.load_config import find_config, load_config
+from kaflow_engine.model.configuration.show_config import settings_of
+from kaflow_engine.model.streamling.setting_names import KNOWN, NOT_HERE
+from kaflow_engine.model.streamling.settings import PREFIX
+
+FILE = Path(__file__).parents[2] / "fixtures" / "streamling" / "settings.yaml"
+ROWS = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+ANY = {f"{PREFIX}APPLICATION_ID": "me"}
+
+
+def shown(environment: dict[str, str], path: Path | None = None) -> dict[str, tuple[str, str]]:
+    found = settings_of(load_config(path, environment))
+    return {each.key: (each.text, each.origin) for each in found}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["variable"])
+def test_variable(row: dict[str, Any]) -> None:
+    found = shown({row["variable"]: str(row["value"]), **row.get("beside", {})})
+    assert found[row["key"]] == (row["shown"], f"environment {row['variable']}")
+    if "default" in row:
+        other = ANY if row["variable"] not in ANY else {f"{PREFIX}JOB_MODE": "true"}
+        assert shown(other)[row["key"]] == (row["default"], "Streamling's default")
+
+
+def test_each_setting_has_a_row_or_a_reason() -> None:
+    tested = {
+        tuple(row["variable"].removeprefix(PREFIX).lower().split("__"))
+        for row in ROWS
+        if row["variable"].startswith(PREFIX)
+    }
+    assert set(KNOWN) - tested - set(NOT_HERE) == {("log_format",), ("log_level",)}
+    assert len(ROWS) >= 45
+
+
+def test_nothing_is_there_without_a_setting_of_it() -> None:
+    assert not any("treamling" in origin for _, origin in shown({"RUST_LOG": "debug"}).values())
+
+
+def test_the_environment_goes_before_the_file_and_the_file_before_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "application_id: shop\n"
+        "postgres_sink: {host: db, port: 6000}\n"
+        "kafka_source: {brokers: one:9092}\n"
+        "plugin:\n  preprocessor_ids: [a, b]\n  preprocessor_options: {a: {mode: batch}}\n"
+    )
+    assert find_config(tmp_path) == path
+    variable = f"{PREFIX}POSTGRES_SINK__HOST"
+    found = shown({variable: "other"}, path)
+    assert found["postgres.connections.postgres_sink.url"] == (
+        "postgresql://***@other:6000/postgres?sslmode=disable",
+        f"environment {variable}",
+    )
+    assert found["kafka.brokers"] == ("one:9092", f"{path}:3")
+    assert found["vars.streamling.plugin.preprocessor_ids"][0] == "a,b"
+    assert found["vars.streamling.plugin.preprocessor_options.a.mode"][0] == "batch"
+    ours = shown({variable: "other", "KAFLOW__KAFKA__BROKERS": "two:9092"}, path)
+    assert ours["kafka.brokers"] == ("two:9092", "environment KAFLOW__KAFKA__BROKERS")
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        (
+            {f"{PREFIX}KAFKA_SOURCE__BROKRS": "a:1"},
+            "environment STREAMLING__KAFKA_SOURCE__BROKRS: unknown setting of Streamling "
+            "'kafka_source.brokrs'\n  hint: did you mean 'kafka_source.brokers'?",
+        ),
+        (
+            {f"{PREFIX}KAFKA_SOURCE__BROKERS": "a:1", f"{PREFIX}KAFKA_SINK__BROKERS": "b:1"},
+            "environment STREAMLING__KAFKA_SINK__BROKERS: 'kafka_sink.brokers' is not what "
+            "'kafka_source.brokers' is, at environment STREAMLING__KAFKA_SOURCE__BROKERS\n"
+            "  hint: topics are read and written in one cluster: say both alike, or remove one",
+        ),
+    ],
+)
+def test_wrong(environment: dict[str, str], said: str) -> None:
+    with pytest.raises(ModelError) as raised:
+        load_config(None, environment)
+    assert str(raised.value) == said
