@@ -120,11 +120,14 @@ def key_behind(sql: SqlText, key: tuple[str, ...]) -> tuple[str, ...]:
 def rows_of(graph: Graph) -> Mapping[str, Rows]:
     """Return what comes out of each source and transform."""
     topics: dict[str, set[Kind]] = {}
+    keys: dict[str, set[tuple[str, ...]]] = {}
     for node in graph.nodes.values():
         if isinstance(node.spec, KafkaSource):
             topics.setdefault(node.spec.topic, set()).add(_read_as(graph, node))
+            keys.setdefault(node.spec.topic, set()).add(key_of_source(graph, node))
     kinds: dict[str, Kind] = {
-        topic: next(kind for kind in _FIRST if kind in asked) for topic, asked in topics.items()
+        topic: "rows" if len(keys[topic]) > 1 else next(kind for kind in _FIRST if kind in asked)
+        for topic, asked in topics.items()
     }
     found: dict[str, Rows] = {}
     for name, node in graph.nodes.items():

@@ -14,7 +14,8 @@ from kaflow_engine.model.streamling.specs import (
     HybridSource,
     KafkaSource,
 )
-from kaflow_engine.model.streamling.sql.rows import quoted
+from kaflow_engine.model.streamling.sql.rows import Input, lowered_sql, quoted
+from kaflow_engine.model.streamling.sql.text import SqlText
 from kaflow_engine.model.streamling.topology import Node
 
 HEADER = "dbz.op"
@@ -93,17 +94,46 @@ def _kafka(work: Lowering, node: Node, spec: KafkaSource) -> None:
         "primary_key": placed(node, "primary_key", list(rows.key)) if changes else None,
         "operation": f"header:{HEADER}" if changes else None,
     }
+    _one_reading(work, node, spec)
     work.parts.topics.setdefault(spec.topic, said(node.place(), about))
     beside = [*([] if changes else [_OF_HEADER]), *(_METADATA if spec.include_metadata else ())]
     if not beside and spec.filter is None and node.name == spec.topic:
         work.called[node.name] = spec.topic
         return
     query = f"SELECT {', '.join(['*', *beside])} FROM {quoted(spec.topic)}"
-    query += f" WHERE {spec.filter}" if spec.filter is not None else ""
-    name = work.parts.free(node.name)
-    at = "topic" if spec.filter is None else "filter"
-    work.relation(node, name, {"query": placed(node, at, query)})
+    if spec.filter is None:
+        name = work.parts.free(node.name)
+        work.relation(node, name, {"query": placed(node, "topic", query)})
+    elif changes:
+        name = work.parts.free(node.name)
+        query += f" WHERE {spec.filter}"
+        work.relation(node, name, {"query": placed(node, "filter", query)})
+    else:
+        all_rows = work.parts.free(f"{node.name} unfiltered")
+        work.relation(node, all_rows, {"query": placed(node, "topic", query)})
+        inputs = {all_rows: Input(relation=all_rows, rows=rows)}
+        some = SqlText(f"SELECT * FROM {quoted(all_rows)} WHERE {spec.filter}")
+        name = work.parts.free(node.name)
+        work.relation(
+            node, name, {"query": placed(node, "filter", lowered_sql(some, inputs, rows))}
+        )
     work.called[node.name] = name
+
+
+def _one_reading(work: Lowering, node: Node, spec: KafkaSource) -> None:
+    """Refuse two sources that say different things of the records of one topic."""
+    for other in work.graph.nodes.values():
+        if other is node:
+            return
+        if isinstance(other.spec, KafkaSource) and other.spec.topic == spec.topic:
+            there = (other.spec.data_format, other.spec.schema_)
+            if there != (spec.data_format, spec.schema_):
+                work.refuse(
+                    node,
+                    "topic",
+                    f"topic '{spec.topic}' has another data_format or schema at {other.place()}",
+                    "say both alike: a topic is read once",
+                )
 
 
 def _source(

@@ -83,6 +83,14 @@ def _query(work: Lowering, node: Node, result: Rows) -> Placed:
 
 
 def _handler(work: Lowering, node: Node, spec: HandlerTransform) -> dict[str, object]:
+    if spec.payload_version == "1" and work.rows[node.name].kind == "rows":
+        work.refuse(
+            node,
+            "payload_version",
+            "'payload_version: 1' would say of each row that it is an insert, and these may be "
+            "others",
+            "remove it: each row has its operation as the column _gs_op",
+        )
     single = spec.one_row_per_request
     return {
         "type": "handler",
