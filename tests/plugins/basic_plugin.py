@@ -58,7 +58,7 @@ class RandomRows:
 def row_of(number: int) -> Mapping[str, int | str]:
     """Return a row."""
     digest = hashlib.sha256(str(number).encode()).hexdigest()
-    return {"num_field": int(digest[:4], 16) % 1000, "alphanumeric_field": digest[:8]}
+    return {"num_field": int(digest[:4], 16) % 1000, "alphanumeric_field": f"r{digest[:7]}"}
 
 
 class FilterOptions(BaseModel):
