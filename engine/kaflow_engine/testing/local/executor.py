@@ -60,7 +60,7 @@ class _LocalTask:
         self._world.deliver(rows)
 
     def connection(self, kind: str, name: str) -> Mapping[str, str]:
-        return self._world.connections[kind, name]
+        return self._world.connections.get((kind, name), {})
 
     @property
     def secrets(self) -> Mapping[str, str]:
