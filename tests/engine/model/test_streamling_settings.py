@@ -81,6 +81,15 @@ def test_the_environment_goes_before_the_file_and_the_file_before_defaults(tmp_p
             "'kafka_source.brokers' is, at environment STREAMLING__KAFKA_SOURCE__BROKERS\n"
             "  hint: topics are read and written in one cluster: say both alike, or remove one",
         ),
+        (
+            {f"{PREFIX}EXTERNAL_HTTP_HANDLER__BUFFER_SIZE": "many"},
+            "environment STREAMLING__EXTERNAL_HTTP_HANDLER__BUFFER_SIZE: "
+            "'external_http_handler.buffer_size' must be a number greater than 0",
+        ),
+        (
+            {f"{PREFIX}JOB_MODE": "yes"},
+            "environment STREAMLING__JOB_MODE: 'job_mode' must be true or false",
+        ),
     ],
 )
 def test_wrong(environment: dict[str, str], said: str) -> None:

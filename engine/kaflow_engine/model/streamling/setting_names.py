@@ -63,6 +63,12 @@ KNOWN: Mapping[tuple[str, ...], str] = {
 }
 """By name: what Streamling has unless it is said, as far as it matters here; empty: nothing."""
 
+NUMBERS = (
+    *("batch_interval_secs", "buffer_size", "operator_timeout_sec", "page_size", "port"),
+    "trigger_max_count",
+)
+"""Last parts of the names of settings that are whole numbers."""
+
 SECTIONS = frozenset(name[0] for name in KNOWN)
 
 NOT_HERE: Mapping[tuple[str, ...], str] = {

@@ -10,7 +10,13 @@ from urllib.parse import quote, urlsplit
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.files.tree import Entries, Entry, Node, Scalar, lay_over
-from kaflow_engine.model.streamling.setting_names import KNOWN, NOT_HERE, SECTIONS, is_known
+from kaflow_engine.model.streamling.setting_names import (
+    KNOWN,
+    NOT_HERE,
+    NUMBERS,
+    SECTIONS,
+    is_known,
+)
 
 PREFIX = "STREAMLING__"
 _DEFAULT = Location("Streamling's default")
@@ -56,7 +62,7 @@ def settings_layers(environment: Mapping[str, str], root: Entries | None) -> Lay
     nothing = Entries(at=Location("environment"), entries=())
     if not said:
         return Layers(defaults=nothing, said=nothing, mistakes=())
-    mistakes = [*_unknown(said), *_two_clusters(said)]
+    mistakes = [*_unknown(said), *_wrong_values(said), *_two_clusters(said)]
     embedded = {name: _scalar(text, _DEFAULT) for name, text in KNOWN.items() if text}
     level = environment.get("RUST_LOG")
     if level:
@@ -106,6 +112,16 @@ def _unknown(said: Values) -> Iterator[ModelError]:
     for name, value in said.items():
         if not is_known(name):
             yield UnknownName("setting of Streamling", ".".join(name), known, value.at)
+
+
+def _wrong_values(said: Values) -> Iterator[ModelError]:
+    for name, value in said.items():
+        text = (value.text or "").lower()
+        if name[-1] in NUMBERS and (not text.isdecimal() or int(text) == 0):
+            message = f"'{'.'.join(name)}' must be a number greater than 0"
+            yield ModelError(message, value.at)
+        elif name == ("job_mode",) and text not in ("true", "false"):
+            yield ModelError("'job_mode' must be true or false", value.at)
 
 
 def _two_clusters(said: Values) -> Iterator[ModelError]:

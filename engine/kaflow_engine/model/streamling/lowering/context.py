@@ -30,17 +30,19 @@ class Settings:
     def of(variables: Mapping[str, object]) -> "Settings":
         """Return those that `vars` of the configuration hold."""
 
-        def number(name: str, default: int | None) -> int | None:
+        def number(name: str, most: int) -> int | None:
             text = str(variables.get(SETTINGS + name, ""))
-            return int(text) if text.isdecimal() else default
+            return min(int(text), most) if text.isdecimal() else None
 
-        pages = number("clickhouse_source.page_size", None)
+        pages = number("clickhouse_source.page_size", LARGEST)
+        default = Settings()
         return Settings(
-            most_rows=number("external_http_handler.trigger_max_count", 2000) or 2000,
-            concurrency=number("external_http_handler.buffer_size", 25) or 25,
-            timeout=number("external_http_handler.operator_timeout_sec", 300) or 300,
+            most_rows=number("external_http_handler.trigger_max_count", 10_000)
+            or default.most_rows,
+            concurrency=number("external_http_handler.buffer_size", 256) or default.concurrency,
+            timeout=number("external_http_handler.operator_timeout_sec", 86_400) or default.timeout,
             job_mode=str(variables.get(f"{SETTINGS}job_mode", "")).lower() == "true",
-            page_size=None if pages is None else max(SMALLEST, min(pages, LARGEST)),
+            page_size=None if pages is None else max(SMALLEST, pages),
         )
 
 

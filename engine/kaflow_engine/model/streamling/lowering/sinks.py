@@ -210,7 +210,7 @@ def _webhook(work: Lowering, node: Node, spec: WebhookSink) -> None:
         "type": "webhook",
         "name": node.name,
         "url": placed(node, "url", spec.url),
-        "batch": None if single else spec.batch_size or work.settings.most_rows,
+        "batch": None if single else min(spec.batch_size or work.settings.most_rows, 10_000),
     }
     _write(work, node, about)
 

@@ -100,7 +100,7 @@ def _handler(work: Lowering, node: Node, spec: HandlerTransform) -> dict[str, ob
         "secret_headers": placed(node, "secret_headers", dict(spec.secret_headers))
         if spec.secret_headers
         else None,
-        "batch": None if single else spec.batch_size or work.settings.most_rows,
+        "batch": None if single else min(spec.batch_size or work.settings.most_rows, 10_000),
         "concurrency": work.settings.concurrency,
         "timeout": f"{work.settings.timeout}s",
         "envelope": placed(node, "payload_version", "metadata")
