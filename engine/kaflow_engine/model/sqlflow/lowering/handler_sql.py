@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import cast
 
 from sqlglot import exp
 
@@ -110,72 +109,6 @@ def read_handler(
     )
 
 
-def as_query(handler: HandlerSql, rows: str) -> SqlText:
-    """Return SQL over the stream of all rows, in the lines of its author.
-
-    Args:
-        handler: Whose rows mean something alone.
-        rows: The topic or relation that has them.
-    """
-    edits: list[tuple[int, int, str]] = []
-    for table in handler.batches:
-        if rows != table.name:
-            edits.append(_renamed(table, rows, table.name))
-    for lookup in handler.lookups:
-        edits.append(_renamed(lookup.node, lookup.source, lookup.node.name))
-    return SqlText(text=_edited(handler, [*edits, *_short_columns(handler)]), at=handler.sql.at)
-
-
-def as_run(handler: HandlerSql) -> SqlText:
-    """Return SQL over the rows of a run, which are called `batch`."""
-    if handler.lookups:
-        return SqlText(text=_without_lookups(handler), at=handler.sql.at)
-    edits = [
-        _renamed(table, "batch", table.name)
-        for table in handler.batches
-        if table.name.lower() != "batch"
-    ]
-    return SqlText(text=_edited(handler, edits), at=handler.sql.at)
-
-
-def below_run(handler: HandlerSql, rows: str, mistakes: Mistakes) -> SqlText:
-    """Return the SQL of the rows that make runs: those of the batch with what they look up.
-
-    Args:
-        handler: It looks something up.
-        rows: The topic or relation that has the rows of the batch.
-        mistakes: What cannot be looked up below is added.
-    """
-    tree, at = handler.tree, handler.sql.at
-    joins = cast(Sequence[exp.Join], tree.args.get("joins") or ()) if tree is not None else ()
-    of_lookups = {id(lookup.node) for lookup in handler.lookups}
-    outer = [join for join in joins if id(join.this) in of_lookups]
-    driving = handler.batches[0] if handler.batches else None
-    if len(outer) < len(of_lookups) or driving is None or driving.find_ancestor(exp.From) is None:
-        mistakes.add(
-            "an attached table is joined where the engine cannot look it up row by row",
-            at,
-            "join it beside batch: FROM batch LEFT JOIN db.table ON …",
-        )
-        return handler.sql
-    if any(_is_star_of(column, handler) for column in _columns(handler)):
-        mistakes.add(
-            "the columns of an attached table must be named where rows are grouped or ordered",
-            at,
-            "write table.column instead of table.*",
-        )
-    columns = dict.fromkeys((_owner(c, handler), c.name) for c in _columns(handler))
-    passed = [
-        f"{_quoted(lookup.alias)}.{_quoted(name)} AS {_quoted(f'{lookup.alias}.{name}')}"
-        for lookup, name in columns
-        if lookup is not None
-    ]
-    joined = " ".join(_join_text(join, handler) for join in outer)
-    alias = _quoted(driving.alias or driving.name)
-    selected = ", ".join([f"{alias}.*", *passed])
-    return SqlText(text=f"SELECT {selected} FROM {_quoted(rows)} AS {alias} {joined}", at=at)
-
-
 def _is_alone(tree: exp.Expr, batches: Sequence[exp.Table], lookups: Sequence[Lookup]) -> bool:
     if not isinstance(tree, exp.Select) or any(tree.args.get(clause) for clause in _WHOLE):
         return False
@@ -218,75 +151,6 @@ def _refuse_function(table: exp.Table, sql: SqlText, mistakes: Mistakes) -> None
     )
 
 
-def _columns(handler: HandlerSql) -> Iterator[exp.Column]:
-    """Yield the columns of attached tables."""
-    for column in handler.tree.find_all(exp.Column) if handler.tree is not None else ():
-        if _owner(column, handler) is not None:
-            yield column
-
-
-def _owner(column: exp.Column, handler: HandlerSql) -> Lookup | None:
-    found = (x for x in handler.lookups if x.alias.lower() == column.table.lower())
-    return next(found, None)
-
-
-def _is_star_of(column: exp.Column, handler: HandlerSql) -> bool:
-    return isinstance(column.this, exp.Star) and _owner(column, handler) is not None
-
-
-def _join_text(join: exp.Join, handler: HandlerSql) -> str:
-    copied = join.copy()
-    lookup = next(each for each in handler.lookups if each.node is join.this)
-    table = exp.Table(this=exp.to_identifier(lookup.source, quoted=True))
-    copied.set("this", exp.alias_(table, lookup.alias, table=True))
-    for column in copied.find_all(exp.Column):
-        column.set("db", None)
-        column.set("catalog", None)
-    return copied.sql(dialect="duckdb")
-
-
-def _without_lookups(handler: HandlerSql) -> str:
-    assert handler.tree is not None
-    tree = handler.tree.copy()
-    looked_up = {each.alias.lower() for each in handler.lookups}
-    kept = [
-        join for join in tree.args.get("joins") or () if join.alias_or_name.lower() not in looked_up
-    ]
-    tree.set("joins", kept)
-    for column in list(tree.find_all(exp.Column)):
-        lookup = _owner(column, handler)
-        if lookup is None:
-            continue
-        name = exp.column(exp.to_identifier(f"{lookup.alias}.{column.name}", quoted=True))
-        selected = column.parent is tree and column.arg_key == "expressions"
-        column.replace(exp.alias_(name, column.name, quoted=True) if selected else name)
-    for table in tree.find_all(exp.Table):
-        if table.name.lower() == handler.batches[0].name.lower() and not table.db:
-            table.set("alias", table.args.get("alias") or exp.TableAlias(this=table.this.copy()))
-            table.set("this", exp.to_identifier("batch"))
-    return tree.sql(dialect="duckdb")
-
-
-def _short_columns(handler: HandlerSql) -> Iterator[tuple[int, int, str]]:
-    """Yield the edits that take the database out of names of columns."""
-    for column in handler.tree.find_all(exp.Column) if handler.tree is not None else ():
-        first, table = column.parts[0], column.args.get("table")
-        if len(column.parts) > 2 and isinstance(table, exp.Identifier):
-            yield first.meta["start"], table.meta["start"], ""
-
-
-def _renamed(table: exp.Table, name: str, alias: str) -> tuple[int, int, str]:
-    text = _quoted(name) + ("" if table.alias else f" AS {_quoted(alias)}")
-    return table.parts[0].meta["start"], table.this.meta["end"] + 1, text
-
-
-def _edited(handler: HandlerSql, edits: Sequence[tuple[int, int, str]]) -> str:
-    text = handler.sql.text
-    for start, stop, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[stop:]
-    return text
-
-
 def _dotted(table: exp.Table) -> str:
     return ".".join(part.name for part in table.parts)
 
@@ -294,7 +158,3 @@ def _dotted(table: exp.Table) -> str:
 def _line(node: exp.Expr) -> int:
     lines = (each.meta["line"] for each in node.walk() if "line" in each.meta)
     return next(lines, 1)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

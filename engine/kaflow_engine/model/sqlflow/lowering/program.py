@@ -7,14 +7,8 @@ from kaflow_engine.model.brought.settings import Brought, Setting
 from kaflow_engine.model.files.tree import Entries, Entry
 from kaflow_engine.model.pipelines.contract import FunctionKindOf
 from kaflow_engine.model.sqlflow.lowering.commands import Commands, read_commands
-from kaflow_engine.model.sqlflow.lowering.handler_sql import (
-    METADATA,
-    HandlerSql,
-    as_query,
-    as_run,
-    below_run,
-    read_handler,
-)
+from kaflow_engine.model.sqlflow.lowering.handler_sql import METADATA, HandlerSql, read_handler
+from kaflow_engine.model.sqlflow.lowering.handler_texts import as_query, as_run, below_run
 from kaflow_engine.model.sqlflow.lowering.letters import dead_letters
 from kaflow_engine.model.sqlflow.lowering.lookups import looked_up
 from kaflow_engine.model.sqlflow.lowering.said import (
