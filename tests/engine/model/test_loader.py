@@ -94,7 +94,7 @@ SENT = {"coalesce": "batch", "every": None, "late_updates": False, "windows": No
 SMART = {**SENT, "type": "smart", "coalesce": "none"}
 NO_TABLE = {"table": False, "primary_key": (), "operation": None, "retain": None}
 TABLE = {"table": True, "primary_key": ("code", "on"), "operation": "header:dbz.op", "retain": DAYS}
-KEY = {"key": "id", "key_format": "long", "key_type": None}
+KEY_AND_TYPES = {"key": "id", "key_format": "long", "key_type": None, "types": {}}
 WITH_GRACE = {"ttl": None, "grace": 2 * HOUR, "on_late": "drop", "retain": None}
 ONE = {"query": "SELECT 1", "description": "One.", "aggregation": WITH_GRACE}
 NONE = RelationSpec().model_dump()
@@ -168,11 +168,10 @@ def test_every_key() -> None:
                 "on_error": "fail",
                 "lookup": "as_of",
                 "history": {"keep": 7 * 24 * HOUR, "path": "/a", "format": "delta", **PLACES},
-                **KEY,
+                **KEY_AND_TYPES,
                 "on_null": "skip",
                 "on_data_loss": "continue",
                 "on_schema_change": "add_nullable",
-                "types": {},
                 "wait_for": True,
                 **NO_TABLE,
             },

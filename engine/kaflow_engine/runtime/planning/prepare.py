@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka.admin import describe
@@ -33,7 +34,6 @@ from kaflow_engine.flow.graph import topic_sinks
 from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
-from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_as_found
 from kaflow_engine.model.specs import PipelineSpec
@@ -49,7 +49,6 @@ from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with
 LOGGER = logging.getLogger("kaflow.prepare")
 
 Say = Callable[[str], None]
-Columns = tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,18 +258,15 @@ def plan_pipeline(
         SourceError: Columns cannot be found.
     """
     patience = waiting or Waiting()
-
-    def resolve(names: Sequence[str]) -> dict[str, Columns]:
-        return resolve_columns(
-            spec,
-            config,
-            names,
-            wait_ms=patience.milliseconds,
-            on_wait=say,
-            stopped=patience.stopped,
-            endless=patience.endless,
-        )
-
+    resolve = partial(
+        resolve_columns,
+        spec,
+        config,
+        wait_ms=patience.milliseconds,
+        on_wait=say,
+        stopped=patience.stopped,
+        endless=patience.endless,
+    )
     stored = read_state(Path(config.state.rocksdb.path).absolute() / spec.id)
     if stored.state is None:
         require_sources(spec, config)
