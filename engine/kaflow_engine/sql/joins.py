@@ -22,6 +22,12 @@ _WAY_OUT = (
 )
 
 
+_LISTS = (
+    "join first, and unnest the joined rows; to join by what is in the list, write the unnested "
+    "rows to a topic, and join that in another pipeline"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Condition:
     """One equality of a join, its columns resolved."""
@@ -103,6 +109,8 @@ def _pair(condition: Condition, alias: str, flat: Flat, at: Location | None) -> 
     before = frozenset(source for source, _ in flat.sources)
     left = to_expr(condition.left, condition.line)
     right = to_expr(condition.right, condition.line)
+    if (left.aliases | right.aliases) & {lists.alias for lists in flat.unnests}:
+        raise SqlError(f"'{alias}' is joined by elements of an unnested list", at, _LISTS)
     for outer, inner in ((left, right), (right, left)):
         if _is_side(inner, frozenset({alias})) and _is_side(outer, before):
             if len(outer.aliases) > 1 and not flat.is_table:
@@ -213,14 +221,13 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
             at,
             "join its topics one after the other in the outer query",
         )
-    if (side.unnests and not side.groups) or before.unnests:
+    if (side.unnests and not side.groups) or (before.unnests and before.is_table):
         raise SqlError(
             f"the derived table '{alias}' unnests a list and is joined itself"
             if side.unnests and not side.groups
-            else f"'{alias}' is joined to rows of an unnested list",
+            else f"'{alias}' is joined to rows of an unnested list of a table",
             at,
-            "join first, and unnest the joined rows; to join by what is in the list, write the "
-            "unnested rows to a topic, and join that in another pipeline",
+            _LISTS,
         )
 
 

@@ -106,7 +106,7 @@ def _common(parts: Sequence[Part]) -> _Common:
     for joined in _joined(parts):
         ttls = {**joined.ttls, **ttls}
         waiting += [joined] if joined.kept else []
-    alike = all(each.waits_as(waiting[0]) for each in waiting)
+    alike = all(each.waits_as(waiting[0]) and each.ttls.items() <= ttls.items() for each in waiting)
     said = waiting[0] if waiting and alike and not windows else None
     return _Common(ttls=ttls, waiting=said if said and said.matches else None, windows=windows)
 
