@@ -14,6 +14,7 @@ from pydantic import (
 from kaflow_engine.errors import Location
 from kaflow_engine.model.brought.settings import Brought
 from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.files.suggestions import Suggestion
 from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Topic
 from kaflow_engine.model.outputs.output_specs import (
     ColumnSpec,
@@ -119,6 +120,8 @@ class PipelineSpec(Spec):
     """Where every key stands; not a key of the file."""
     nulls: NullChecks = Field(default=NullChecks(), exclude=True, repr=False)
     """Where NULL may not stand, as its front end found; not a key of the file."""
+    suggestions: tuple[Suggestion, ...] = Field(default=(), exclude=True, repr=False)
+    """What its front end would say better; not a key of the file."""
     brought: Brought = Field(default=Brought(), exclude=True, repr=False)
     """What its file says of the configuration; not a key of the file."""
 

@@ -121,11 +121,10 @@ def test_every_key() -> None:
         "query": "\nSELECT a.id, 'costs $5' AS price\nFROM orders a\n",
         "relations": {"today": NONE | ONE, "new": NONE | TABLE | {"topic": "v"}},
         "output": {
-            "type": None,
             "topic": "dev.out",
             "format": "avro",
             "key": "on",
-            **dict.fromkeys(("key_format", "key_schema", "changes", "operation")),
+            **dict.fromkeys(("type", "key_format", "key_schema", "changes", "operation")),
             "schema_": {
                 "name": "Row",
                 "fields": (

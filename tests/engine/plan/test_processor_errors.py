@@ -9,7 +9,9 @@ import yaml
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.tree import from_plain
 from kaflow_engine.model.lenses.front_end import load_processor, processor_from_mapping
+from kaflow_engine.model.lenses.functions.table import REFUSED
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
+from kaflow_engine.plan.planner.project import check_project
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "errors" / "lenses"
 
@@ -34,6 +36,34 @@ def test_error(row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPa
         check_pipeline(load_processor(path, {}))
     assert str(raised.value) == row["error"]
     assert raised.value.exit_code == 10
+
+
+SUGGESTIONS = Path(__file__).parents[2] / "fixtures" / "lenses" / "suggestions.yaml"
+BOTH = {name: {"columns": {"x": "INTEGER", "y": "VARCHAR"}} for name in "ab"}
+
+
+@pytest.mark.parametrize(
+    "row", yaml.safe_load(SUGGESTIONS.read_text("utf-8")), ids=lambda row: row["title"]
+)
+def test_suggestion(row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("p.processor.sql")
+    path.write_text(row["sql"], encoding="utf-8")
+    about = {"name": "p", "strict_nulls": row.get("strict_nulls", "on")}
+    read = {name: topic for name, topic in BOTH.items() if f" {name}" in row["sql"]}
+    Path("p.processor.yaml").write_text(yaml.safe_dump({**about, "topics": read}))
+    (checked,) = check_project([path]).pipelines
+    assert checked.mistakes == ()
+    assert "\n".join(map(str, checked.notices)) == row["notices"]
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_a_function_that_is_not_there_says_the_way_out(name: str) -> None:
+    about = {"name": "p", "sql": f"INSERT INTO o SELECT STREAM {name}(x) AS y FROM a;"}
+    with pytest.raises(ModelError) as raised:
+        processor_from_mapping(from_plain(about, Location("p")))
+    assert raised.value.message == f"the function {name} is not available"
+    assert raised.value.hint == REFUSED[name]
 
 
 @pytest.mark.parametrize(("strict", "notices"), [("warn", 1), ("off", 0)])

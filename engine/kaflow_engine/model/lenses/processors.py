@@ -77,7 +77,8 @@ def read_processor(
     if reading.spec is None:
         return replace(reading, at=start)
     checks = NullChecks(strict=spec.strict_nulls if spec else "on", operands=lowered.operands)
-    return replace(reading, at=start, spec=reading.spec.model_copy(update={"nulls": checks}))
+    beside = {"nulls": checks, "suggestions": lowered.suggestions}
+    return replace(reading, at=start, spec=reading.spec.model_copy(update=beside))
 
 
 def _about(document: Document | None) -> _About | None:

@@ -161,7 +161,8 @@ def _check(reading: Reading, config: Config | None) -> CheckedPipeline:
     try:
         config = with_brought(config or Config(), [reading.spec])
         if not reading.mistakes:
-            return replace(checked, notices=check_pipeline(reading.spec, config))
+            better = (each.notice for each in reading.spec.suggestions)
+            return replace(checked, notices=(*check_pipeline(reading.spec, config), *better))
         check_draft(reading.spec, config)
     except ModelError as error:
         return replace(checked, mistakes=in_order([*reading.mistakes, error]))

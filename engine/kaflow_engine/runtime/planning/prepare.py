@@ -134,17 +134,14 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
         raise mistake
     for notice in (*spec.nulls.mistakes(nullable, where="warn"), *found.notices):
         LOGGER.warning("%s", notice)
-    places = [spec.place(*write.at) for write in spec.writes]
     ids = {
-        (subject.part, sink.id): register_output(registry, subject, schema, at)
-        for sink, at in zip(planned.plan.sinks, places, strict=True)
+        (subject.part, sink.id): register_output(registry, subject, schema, spec.place(*write.at))
+        for sink, write in zip(planned.plan.sinks, spec.writes, strict=True)
         if isinstance(sink, TopicSink)
         for subject, schema in subjects(sink)
     }
-    planned = planned.with_avro_ids(
-        {sink: number for (part, sink), number in ids.items() if part == "value"},
-        {sink: number for (part, sink), number in ids.items() if part == "key"},
-    )
+    of = {part: {s: n for (p, s), n in ids.items() if p == part} for part in ("value", "key")}
+    planned = planned.with_avro_ids(of["value"], of["key"])
     said = {w.target: w.output.new_topic for w in spec.writes if w.output.new_topic is not None}
     compacted = {sink.topic for sink in topic_sinks(planned.plan) if sink.compacted}
     replication = Replication.of(config.kafka)

@@ -211,6 +211,8 @@ REFUSED: dict[str, str] = {
     "DATE": _NOT_NOW,
     "DATETIME": _NOT_NOW,
     "DUMP": "write MKSTRING",
+    "LAST_OFFSET": "remove it: a processor reads all records; write `kaflow run --max-records` to "
+    "look at some",
     "RANDINT": _NOT_BY_CHANCE,
     "REGEX_MATCHES": "write REGEXP, which gives all that matches, without groups",
     "TIMESTAMP": _NOT_NOW,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.model.files.suggestions import Suggestion
 from kaflow_engine.model.files.tree import Entries
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.statements import parse
@@ -30,6 +31,7 @@ from kaflow_engine.model.lenses.lowering.sources import (
     Ways,
     event_time_of,
 )
+from kaflow_engine.model.lenses.lowering.suggestions import suggestions
 from kaflow_engine.model.lenses.lowering.tree import Part, entry, pipeline_tree
 from kaflow_engine.model.lenses.lowering.writer import quoted
 from kaflow_engine.model.pipelines.contract import FunctionKindOf, no_function
@@ -44,6 +46,8 @@ class LoweredProcessor:
     mistakes: tuple[ModelError, ...]
     operands: tuple[Operand, ...] = ()
     """Which may be NULL, and must not."""
+    suggestions: tuple[Suggestion, ...] = ()
+    """What could be said better."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +101,12 @@ def lower_processor(
     written = [each.target.text for each in statements if isinstance(each, Insert)]
     wrong += topics_that_are_not_written(settings, written) if written else ()
     tree, apart = pipeline_tree(parts.parts, sources, settings, source.at)
-    return LoweredProcessor(keys=tree, mistakes=(*wrong, *apart), operands=tuple(parts.operands))
+    return LoweredProcessor(
+        keys=tree,
+        mistakes=(*wrong, *apart),
+        operands=tuple(parts.operands),
+        suggestions=suggestions(statements, settings, source),
+    )
 
 
 def _read_and_written(statements: tuple[Statement, ...], sources: Sources) -> Iterator[ModelError]:
