@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from time import monotonic
+from threading import Event
 from urllib.request import urlopen
 
 from pydantic import BaseModel, Field
@@ -45,14 +45,13 @@ class Orders:
 
     def read(self, after: object) -> Iterator[Piece]:
         last = int(str(after or 0))
-        due = monotonic()
+        pauses = max(1, round(self.interval))
         while True:
-            if monotonic() < due:
-                yield Piece()
-                continue
             with urlopen(f"{self.url}?after={last}", timeout=10) as answer:
                 orders = json.loads(answer.read())
-            due = monotonic() + self.interval
             if orders:
                 last = orders[-1]["id"]
                 yield Piece(rows=orders, position=last)
+            for _ in range(pauses):
+                Event().wait(self.interval / pauses)
+                yield Piece()
