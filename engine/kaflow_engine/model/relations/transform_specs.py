@@ -91,12 +91,7 @@ class HandlerSpec(TransformSpec):
     """An HTTP service that is asked about each row."""
 
     type: Literal["handler"]
-    url: Annotated[
-        Filled,
-        AfterValidator(
-            partial(public_url, instead="write secret_headers: {Authorization: <secret>}")
-        ),
-    ]
+    url: Annotated[Filled, AfterValidator(partial(public_url, instead=SECRET_HEADERS))]
     headers: Annotated[dict[str, str], AfterValidator(public_headers)] = Field(default={})
     """Of each request, such as `X-Tenant`; everyone may know them."""
     secret_headers: Annotated[dict[str, Filled], AfterValidator(http_headers)] = Field(default={})
