@@ -1,5 +1,6 @@
 """Files of Streamling: each example of its documents is read as it stands, and explained."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_a_part_is_read_and_explained(row: dict[str, Any], tmp_path: Path) -> No
 def test_a_file_may_be_json(tmp_path: Path) -> None:
     whole = FIXTURES / "seed" / "quick_start.yaml"
     path = tmp_path / "quick_start.json"
-    path.write_text(yaml.safe_dump(yaml.safe_load(whole.read_text()), default_flow_style=True))
+    path.write_text(json.dumps(yaml.safe_load(whole.read_text())))
     found, same = loaded(path), loaded(whole)
     assert found.model_dump() == same.model_dump()
     (in_folder,) = read_project([tmp_path], CONFIG, {}).pipelines
@@ -96,6 +97,7 @@ def test_labels_are_shown(tmp_path: Path) -> None:
 def test_a_json_file_that_is_no_topology_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"dependencies": {}}')
     (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "large.json").write_text('{"sinks": {}, "rows": [' + "1, " * 400_000 + "1]}")
     (tmp_path / "p.yaml").write_text((FIXTURES / "seed" / "quick_start.yaml").read_text())
     found = read_project([tmp_path], CONFIG, {})
     assert [each.name for each in found.pipelines] == ["p"]

@@ -13,7 +13,7 @@ from kaflow_engine.model.front_ends import DEFAULT, FRONT_ENDS, front_end_of
 from kaflow_engine.model.pipelines.contract import FrontEnd, Role, SourceFile
 from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.kinds import holds_configuration
-from kaflow_engine.model.streamling.recognise import JSON
+from kaflow_engine.model.streamling.recognise import JSON, may_be_streamling
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,12 +92,12 @@ class Search:
         return role == "pipeline"
 
     def _read(self, path: Path, standing: Literal["named", "found", "near"]) -> SourceFile:
-        if _candidates(path) and not path.name.endswith((*SUFFIXES, JSON)):
+        data = path.suffix == JSON and standing != "named" and not may_be_streamling(path)
+        if data or (_candidates(path) and not path.name.endswith((*SUFFIXES, JSON))):
             return SourceFile(path=path, standing=standing)
         try:
             whole = front_end_of(path.name) is DEFAULT or path.suffix == JSON
-            rewrite = self.rewrite if whole else None
-            document = read_yaml(path, self.variables, rewrite=rewrite)
+            document = read_yaml(path, self.variables, rewrite=self.rewrite if whole else None)
         except ModelError as mistake:
             return SourceFile(path=path, standing=standing, mistake=mistake)
         return SourceFile(path=path, standing=standing, document=document)
