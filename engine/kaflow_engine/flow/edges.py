@@ -48,6 +48,16 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How rows of groups meet events: as driving records do, for as long as this says."""
+
+    ttl: int
+    """Milliseconds that a row may wait, or meet events that come later."""
+    emission: Literal["immediate", "on_match"]
+    on_expiry: Literal["drop", "emit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Within:
     """How far an event may be from the driving record that it matches, in milliseconds."""
 
@@ -60,7 +70,8 @@ class SideParams:
     """One joined side of a keyed join."""
 
     input: str
-    """The Decode whose rows are its records, or the table that is looked up."""
+    """The Decode whose rows are its records, or the table that is looked up; or the groups whose
+    rows, which leave once, are its events."""
     alias: str
     role: Role
     kind: Literal["LEFT", "INNER", "ANTI"]

@@ -7,7 +7,7 @@ ids: an operator names those whose rows it takes.
 from dataclasses import dataclass
 from typing import Literal
 
-from kaflow_engine.flow.edges import Driving, Rows, SideParams
+from kaflow_engine.flow.edges import Driving, Rows, SideParams, Waiting
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.flow.transforms import Transform
@@ -46,8 +46,12 @@ class KeyedJoin:
     require: str | None
     """SQL over before and sides: true when the row may leave; None when only INNER sides decide."""
     chain: int | None = None
-    """The number of its chain, where rows of groups or transforms come to it, which look up what is
-    there; None: that of its rows."""
+    """The number of its chain, where rows of groups or transforms come to it; None: that of its
+    rows."""
+    waiting: Waiting | None = None
+    """How rows of groups wait for events; None: they look up what is there, or are of records."""
+    delay: int = 0
+    """Milliseconds that its watermark is behind that of the chain, as rows of groups are."""
     time: str | None = None
     """SQL over before and sides: an event time in epoch milliseconds, which rows that leave have
     where it is greater than that of their driving record; None: they have that one."""

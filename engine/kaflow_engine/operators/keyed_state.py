@@ -12,6 +12,7 @@ from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.rows.partitioning import SHARDS, first_parts, part_of_shard, shards_of
 from kaflow_engine.operators.rows.task import Task
 from kaflow_engine.state.binary_columns import Items
+from kaflow_engine.state.changed import Changed
 from kaflow_engine.state.due_index import AT_ONCE, Dues, of_index, read_index, to_pages
 from kaflow_engine.state.keys import (
     due_key,
@@ -20,7 +21,7 @@ from kaflow_engine.state.keys import (
     entry_keys,
 )
 from kaflow_engine.state.log.changes import CHANGES, to_changes
-from kaflow_engine.state.reader import successor
+from kaflow_engine.state.reader import StateReader, successor
 
 DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
 """Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
@@ -58,12 +59,26 @@ class StepState:
         self._single: dict[int, dict[bytes, bytes | None]] = defaultdict(dict)
         self._changes: dict[int, list[pa.Table]] = defaultdict(list)
         self._dues: list[int] = []
+        self._shown: dict[int, StateReader] = {}
+
+    def show_changes(self) -> None:
+        """Let reads see what was changed so far, as if the batch before had done so."""
+        self._gather()
+        for part, tables in self._changes.items():
+            changed = pa.concat_tables(tables)
+            names, values = (changed.column(i).to_pylist() for i in range(2))
+            self._shown[part] = Changed(
+                self._task.state(self._step, part), dict(zip(names, values, strict=True))
+            )
+
+    def _state(self, part: int) -> StateReader:
+        return self._shown.get(part) or self._task.state(self._step, part)
 
     def values(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the value of each entry key."""
         found: list[bytes | None] = [None] * len(keys)
         for part, places in self._by_part(keys).items():
-            state = self._task.state(self._step, part)
+            state = self._state(part)
             for place, value in zip(places, state.get([keys[p] for p in places]), strict=True):
                 found[place] = value
         return found
@@ -90,7 +105,7 @@ class StepState:
         for part in np.unique(parts).tolist():
             start, stop = np.searchsorted(parts, (part, part + 1)).tolist()
             names = _objects(entries.slice(start, stop - start))
-            state = self._task.state(self._step, part)
+            state = self._state(part)
             found += state.get(names)
         back = np.empty(len(entries), np.int64)
         back[order.to_numpy()] = np.arange(len(entries))
@@ -111,7 +126,7 @@ class StepState:
         values: list[bytes] = []
         starts = suffixes or [b""] * len(keys)
         for part, places in self._by_part(keys).items():
-            state = self._task.state(self._step, part)
+            state = self._state(part)
             prefixes = [entry_key(keys[p], side, starts[p]) for p in places]
             found = state.scan(prefixes)
             index += [places[i] for i in found.index]
@@ -139,9 +154,7 @@ class StepState:
     def has(self, side: int) -> bool:
         """Return whether there is any entry of a side."""
         return any(
-            self._task.state(self._step, part)
-            .range(bytes((shard, side)), bytes((shard, side + 1)), 1)
-            .keys
+            self._state(part).range(bytes((shard, side)), bytes((shard, side + 1)), 1).keys
             for part in self._task.partitions
             for shard in shards_of(part, self._count)
         )
@@ -161,7 +174,7 @@ class StepState:
         values: list[bytes] = []
         likely = 0
         for part in self._task.partitions:
-            state = self._task.state(self._step, part)
+            state = self._state(part)
             for found, rest in read_index(state, shards_of(part, self._count), horizon):
                 keys += found.keys
                 values += found.values
@@ -200,7 +213,7 @@ class StepState:
     def has_due(self, first: int, last: int) -> bool:
         """Tell whether the index has anything that falls due from `first` to `last`."""
         return any(
-            self._task.state(self._step, part)
+            self._state(part)
             .range(due_key(shard, first, b""), due_key(shard, last + 1, b""), 1)
             .keys
             for part in self._task.partitions

@@ -13,6 +13,7 @@ from kaflow_engine.flow.graph import (
     last_level,
     levels,
     readers_of,
+    sides_of,
     taker_of,
     throttled_readers,
 )
@@ -35,7 +36,7 @@ from kaflow_engine.operators.aggregate.enter_changes import enter_aggregate_chan
 from kaflow_engine.operators.beginning.begin import begin
 from kaflow_engine.operators.handover import Changes, HandOn, Leaving, Taken, by_all_or_none, of_all
 from kaflow_engine.operators.join.enter import enter_join
-from kaflow_engine.operators.join.enter_side import enter_side
+from kaflow_engine.operators.join.enter_side import enter_events, enter_side
 from kaflow_engine.operators.join.keyed_join import run_join
 from kaflow_engine.operators.outcomes.ledger import run_ledger
 from kaflow_engine.operators.output.changes import run_changes
@@ -128,8 +129,16 @@ def run_levels(flow: Flow, batch: BatchContext, records: pa.Table, task: Task) -
 
 
 def _hand_on(running: _Running, operator: KeyedJoin | Gathers) -> HandOn:
-    """Return what takes the rows that leave an operator."""
-    return partial(_take, running, readers_of(running.flow, operator.id))
+    """Return what takes the rows that leave an operator: those that read them, and joins of which
+    they are events."""
+    readers, sides = readers_of(running.flow, operator.id), sides_of(running.flow, operator.id)
+
+    def take(leaving: Leaving) -> Taken:
+        found = [_taken_by(running, each, leaving) for each in readers]
+        found += [enter_events(running.flow, join, side, leaving) for join, side in sides]
+        return by_all_or_none(found)
+
+    return take
 
 
 def _take(running: _Running, readers: Sequence[TakesRows], leaving: Leaving) -> Taken:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.spec import Path
+from kaflow_engine.sql.groups.row_times import timed
 from kaflow_engine.sql.shape import Expr, GroupShape, OutputShape, QueryShape
 from kaflow_engine.sql.syntax import at_line
 
@@ -102,6 +103,23 @@ def with_said_at(
     return replace(shape, sources=sources, groups=groups, said_at=found or ())
 
 
+def with_times(shape: QueryShape) -> QueryShape:
+    """Return a query of whose events those that are rows of groups have their time as a column."""
+    return replace(
+        shape,
+        sources=tuple(
+            replace(each, query=replace(each.query, groups=_timed(each.query.groups)))
+            if each.once and each.query
+            else each
+            for each in shape.sources
+        ),
+    )
+
+
+def _timed(groups: Sequence[GroupShape]) -> tuple[GroupShape, ...]:
+    return (*groups[:-1], timed(groups[-1]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Below:
     """The queries below those of outputs, by what is done with their rows; others are looked up."""
@@ -109,7 +127,7 @@ class Below:
     union: frozenset[QueryShape]
     """Groups of others take them."""
     rows: frozenset[QueryShape]
-    """They look up what others join to them."""
+    """They leave once, and drive a join, or are its events."""
 
     @classmethod
     def of(cls, shapes: Iterable[QueryShape]) -> "Below":
@@ -121,7 +139,12 @@ class Below:
         every = tuple(shapes)
         return cls(
             union=frozenset(each for shape in every for each in shape.beside),
-            rows=frozenset(shape.rows_of for shape in every if shape.rows_of is not None),
+            rows=frozenset(
+                source.query
+                for shape in every
+                for source in shape.sources
+                if source.query is not None and (source.once or source.query == shape.rows_of)
+            ),
         )
 
     def called(self, shape: QueryShape) -> str:

@@ -123,6 +123,8 @@ class Flat:
     """The relations by whose names sources are read, by the aliases of these."""
     called: dict[str, str] = field(default_factory=dict[str, str])
     """What the author calls groups that are joined, by the aliases of sources."""
+    once: set[str] = field(default_factory=set[str])
+    """The aliases of joined groups whose rows leave once."""
     rows_of: "Flat | None" = None
     """Whose last groups are the first source: their rows look up what is joined; None: records do,
     or it is a table."""
@@ -226,6 +228,7 @@ class Flat:
         self.dimensions |= side.dimensions
         self.queries.update(side.queries)
         self.called.update(side.called)
+        self.once |= side.once
         self.filters.update(side.filters)
         self.filters.setdefault(alias, []).extend(side.where)
 
@@ -248,6 +251,7 @@ class Flat:
                     filter=_frozen(self.filters.get(alias, [])),
                     query=self.queries.get(alias),
                     called=self.called.get(alias, ""),
+                    once=alias in self.once,
                     table=alias in self.tables,
                     reading=self.readings.get(alias),
                     changes=alias in self.changes,

@@ -82,6 +82,7 @@ def split_full(shape: QueryShape, at: Location | None) -> tuple[QueryShape, ...]
         turned=True,
     )
     first, second, *others = shape.sources
+    first, second = replace(first, once=first.query is not None), replace(second, once=False)
     left, right = (_key_of_half(shape, is_left=is_left) for is_left in (True, False))
     halves = (
         _driven(replace(shape, joins=(replace(full, kind="LEFT"), *joins), row_key=left)),

@@ -180,13 +180,6 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
             "join first, and transform the joined rows; or write what it makes to a topic, and "
             "join that in another pipeline",
         )
-    if side.groups and side.groups[-1].append is not None:
-        raise SqlError(
-            f"'{alias}' has changes of a table as rows, which cannot be looked up",
-            at,
-            "name the table itself after JOIN; or write its changes to a topic, and join that in "
-            "another pipeline",
-        )
     if before.groups:
         raise SqlError(
             f"'{alias}' is joined to groups whose rows leave once: they make no rows of a join",
@@ -194,26 +187,12 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
             "join first, and group the joined rows; or write the groups to a topic, and join that "
             "in another pipeline",
         )
-    if side.groups and side.groups[-1].distinct:
-        raise SqlError(
-            f"'{alias}' is DISTINCT, and its rows leave once and cannot be looked up",
-            at,
-            "join first, and make the joined rows distinct; or write the distinct rows to a topic, "
-            "and join that in another pipeline",
-        )
     if side.groups and side.groups[-1].run is not None:
         raise SqlError(
             f"'{alias}' has rows of runs, which leave once and cannot be looked up",
             at,
             "join below the runs; or write their rows to a topic, and join that in another "
             "pipeline",
-        )
-    if side.groups and side.groups[-1].window is not None and not side.changes_rows:
-        raise SqlError(
-            f"'{alias}' has groups of a window, which leave once and cannot be looked up",
-            at,
-            "join first, and group the joined rows; or give them a relation of their own with "
-            "emission: {type: immediate}, whose windows are a table",
         )
     if side.joins and not side.groups:
         raise SqlError(

@@ -16,7 +16,7 @@ from kaflow_engine.model.pipelines.own_settings import as_said_by, joins_said_at
 from kaflow_engine.model.record_columns import KEY, Role
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.sql.chain_shapes import with_said_at
+from kaflow_engine.sql.chain_shapes import with_said_at, with_times
 from kaflow_engine.sql.groups.changes import changes_as_rows
 from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.named.attached import attached_names, attached_text
@@ -109,6 +109,10 @@ def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QuerySh
             )
             said_at = partial(joins_said_at, spec, each.write)
             branches = tuple(with_said_at(shape, said_at, each.start) for shape in branches)
+            branches = tuple(
+                with_times(shape) if as_said_by(spec, shape.said_at).row_time == "latest" else shape
+                for shape in branches
+            )
             raise_all(wrong_full(spec, branches, each.start))
         except NeedsSchema as notice:
             unknown.append(notice)

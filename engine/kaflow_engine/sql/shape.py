@@ -59,10 +59,12 @@ class SourceShape:
     key: tuple[str, ...] = ()
     """Of a dimension that is joined to tables the columns of its key: those of the join."""
     query: "QueryShape | None" = None
-    """Whose groups are joined, or whose rows drive, with the topic of their driving records; or the
-    table that is looked up by other columns than its key. Their alias is the alias here."""
+    """Whose groups are joined, or whose rows drive; or the table that is looked up by other columns
+    than its key. Their alias is the alias here."""
     called: str = ""
     """What the author calls these groups, or that table."""
+    once: bool = False
+    """It is groups that are joined, whose rows leave once: events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +137,12 @@ class GroupShape:
     """A GROUP BY over the rows before it: of the sources and joins, or of another GROUP BY."""
 
     alias: str
-    """Of its rows: they have the columns `alias.<key>`, `alias.<call>`, and with a window
-    `alias.window_start` and `alias.window_end`."""
+    """Of its rows, whose columns are `alias.<key>`, `alias.<call>`, and those of the window."""
     keys: tuple[tuple[str, Expr], ...]
     """What a grouping value is called, and what it is; without the window."""
     window: Window | None
     passed_on: bool = False
-    """The window is that of the rows before it, by the start that they name."""
+    """The window is that of the rows before it, as they name it."""
     window_of: Expr | None = None
     """What names the window, where it is an expression like others over rows that change."""
     window_at: int = 0

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from kaflow_engine.flow.decodes import clocks_of_sources
-from kaflow_engine.flow.edges import Driving, Rows
+from kaflow_engine.flow.edges import Driving, Rows, Waiting
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import aggregates, operator_of, projections, projects_of, source_of
 from kaflow_engine.flow.operators import (
@@ -126,10 +126,10 @@ def driving_of(flow: Flow, operator: InChain) -> Driving:
     """Return the edge along which the records come that make an operator's rows: of a join of
     tables those of its left side."""
     match operator:
-        case KeyedJoin(rows=Rows(input=name), chain=int(number)):
+        case KeyedJoin(rows=Rows(input=name), chain=int(number), waiting=waiting):
             before = operator_of(flow, name)
             assert not isinstance(before, Decode)
-            return _looking_up(driving_of(flow, before), number)
+            return of_groups(driving_of(flow, before), number, waiting)
         case KeyedJoin(rows=rows) | Project(rows=rows) | Materialize(rows=rows):
             if isinstance(rows, Driving):
                 return rows
@@ -157,18 +157,25 @@ def driving_of(flow: Flow, operator: InChain) -> Driving:
     return driving_of(flow, before)
 
 
-def _looking_up(edge: Driving, number: int) -> Driving:
-    """Return the edge of rows that look up what is there: whatever they waited for before, they
-    leave at once, or go nowhere."""
+def of_groups(edge: Driving, number: int, waiting: Waiting | None) -> Driving:
+    """Return the edge of rows of groups that something is joined to.
+
+    Args:
+        edge: Of the records below them.
+        number: Of their chain.
+        waiting: How they wait; None: whatever their records waited for before, they leave at once,
+            or go nowhere.
+    """
+    wait = waiting or Waiting(ttl=0, emission="immediate", on_expiry="drop")
     return replace(
         edge,
         chain=number,
-        emission="immediate",
+        emission=wait.emission,
         needs=None,
-        ttl=0,
-        on_expiry="drop",
+        ttl=wait.ttl,
+        on_expiry=wait.on_expiry,
         reemit=False,
-        waits=False,
+        waits=waiting is not None,
     )
 
 
@@ -186,13 +193,21 @@ def chains_below(flow: Flow, chain: Chain) -> tuple[Chain, ...]:
     return tuple(_chain_numbered(flow, number) for number in chain.below)
 
 
+def chains_beside(flow: Flow, chain: Chain) -> tuple[Chain, ...]:
+    """Return the chains whose groups have rows that are events of the joins of a chain."""
+    sides = (side for join in chain.joins for side in join.sides if side.role == "event")
+    makes = (operator_of(flow, side.input) for side in sides)
+    numbers = (driving_of(flow, each).chain for each in makes if not isinstance(each, Decode))
+    return tuple(_chain_numbered(flow, number) for number in dict.fromkeys(numbers))
+
+
 def topics_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
     """Return the topics whose records reach a chain, by the clocks that it reads them by, in the
     order of the flow's sources."""
     sides = (side for join in chain.joins for side in join.sides)
     topics = (side for side in sides if isinstance(operator_of(flow, side.input), Decode))
     names = {source_of(flow, edge).clock_name for edge in (*edges_of(flow, chain), *topics)}
-    for each in chains_below(flow, chain):
+    for each in (*chains_below(flow, chain), *chains_beside(flow, chain)):
         names |= {topic.clock_name for topic in topics_of(flow, each)}
     return tuple(topic for topic in clocks_of_sources(flow) if topic.clock_name in names)
 

@@ -1,7 +1,16 @@
 """The clocks of the chains of a flow: the topics whose event time matters to each of them, by the
 clock that it reads them by."""
 
-from kaflow_engine.flow.chains.chain import Chain, aggregates_of, chains, chains_below, topics_of
+from collections.abc import Sequence
+
+from kaflow_engine.flow.chains.chain import (
+    Chain,
+    aggregates_of,
+    chains,
+    chains_below,
+    chains_beside,
+    topics_of,
+)
 from kaflow_engine.flow.decodes import clocks_of_sources, decoded_by
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import gathered_to, inputs_of, operator_of, source_of
@@ -20,17 +29,22 @@ def clocks(flow: Flow) -> dict[int, tuple[TopicParams, ...]]:
 
 def _clocks_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
     every = clocks_of_sources(flow)
+    beside = _clock_names(flow, chains_beside(flow, chain))
     if chain.below:
-        found = {t.clock_name for each in chains_below(flow, chain) for t in _clocks_of(flow, each)}
+        found = _clock_names(flow, chains_below(flow, chain)) | beside | _joined(flow, chain)
         found |= _timed_topics(flow, chain)
         return tuple(topic for topic in every if topic.clock_name in found)
     timed = _timed_topics(flow, chain)
     if timed:
         return tuple(topic for topic in every if topic.clock_name in timed)
-    events = _event_topics(flow, chain)
+    events = _event_topics(flow, chain) | beside
     return tuple(
         topic for topic in topics_of(flow, chain) if topic.dimension or topic.clock_name in events
     )
+
+
+def _clock_names(flow: Flow, some: Sequence[Chain]) -> frozenset[str]:
+    return frozenset(topic.clock_name for each in some for topic in _clocks_of(flow, each))
 
 
 def _timed_topics(flow: Flow, chain: Chain) -> frozenset[str]:
@@ -56,6 +70,13 @@ def _reaching(flow: Flow, operator: Operator) -> frozenset[str]:
 def _event_topics(flow: Flow, chain: Chain) -> frozenset[str]:
     """Return the clocks of topics whose records are events of a chain: they drive it, or are joined
     so."""
-    sides = (side for join in chain.joins for side in join.sides if side.role == "event")
     driving = () if chain.tables else (chain.driving,)
-    return frozenset(source_of(flow, edge).clock_name for edge in (*driving, *sides))
+    own = frozenset(source_of(flow, edge).clock_name for edge in driving)
+    return own | _joined(flow, chain)
+
+
+def _joined(flow: Flow, chain: Chain) -> frozenset[str]:
+    """Return the clocks of topics whose records are joined as events."""
+    sides = (side for join in chain.joins for side in join.sides if side.role == "event")
+    topics = (side for side in sides if isinstance(operator_of(flow, side.input), Decode))
+    return frozenset(source_of(flow, side).clock_name for side in topics)

@@ -2,6 +2,7 @@
 rows."""
 
 from kaflow_engine.flow.chains.chain import Chain, driving_of, feeds
+from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import operator_of, projects_of
 from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin
@@ -43,7 +44,10 @@ def _looked_up(flow: Flow, chain: Chain) -> list[str]:
         for join in flow.operators
         if isinstance(join, KeyedJoin | TableJoin) and driving_of(flow, join).chain != chain.number
     ]
-    inputs = dict.fromkeys(side.input for join in others for side in join.sides)
+    sides = (side for join in others for side in join.sides)
+    inputs = dict.fromkeys(
+        side.input for side in sides if not isinstance(side, SideParams) or side.role != "event"
+    )
     own = [
         each.id
         for each in flow.operators
@@ -63,9 +67,12 @@ def _gathered_by(flow: Flow, chain: Chain) -> list[str]:
 
 
 def _looking_up(flow: Flow, chain: Chain) -> list[str]:
-    """Return the ids of what makes rows of a chain that look up what is joined to them."""
-    joins = (each for each in flow.operators if isinstance(each, KeyedJoin))
-    before = (operator_of(flow, join.rows.input) for join in joins if join.chain is not None)
+    """Return the ids of what makes rows of a chain that drive joins of others, or are events of
+    them."""
+    joins = [each for each in flow.operators if isinstance(each, KeyedJoin)]
+    names = [join.rows.input for join in joins if join.chain is not None]
+    names += [side.input for join in joins for side in join.sides if side.role == "event"]
+    before = (operator_of(flow, name) for name in dict.fromkeys(names))
     return [
         each.id
         for each in before

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import joins_before, operator_of_state, side_name, source_of
+from kaflow_engine.flow.graph import operator_of_state, side_name, source_of
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
 from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs
@@ -20,6 +20,11 @@ from kaflow_engine.operators.inspect.run_rows import decode_waiting, decode_writ
 from kaflow_engine.operators.inspect.sent_rows import decode_sent
 from kaflow_engine.operators.inspect.state_sides import StateSide, driving_behind, state_sides
 from kaflow_engine.operators.inspect.table_rows import decode_side, decode_table
+from kaflow_engine.operators.join.identity import (
+    events_of_groups,
+    identity_of,
+    meets_events,
+)
 from kaflow_engine.operators.join.row_codec import read_drivers, read_events
 from kaflow_engine.operators.join.temporal_join import read_versions
 from kaflow_engine.operators.keyed_state import read_place
@@ -91,8 +96,11 @@ def _found(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[
 def _events(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
     params = _params(flow, side)
     stamps, orders, texts = read_events(values)
-    topic = source_of(flow, params).name
-    records = [_record(topic, part, off) for _, _, part, off in orders.to_pylist()]
+    topic = side_name(flow, params)
+    made = side.byte in events_of_groups(flow, _join(flow, side))
+    records = [
+        None if made else _record(topic, part, off) for _, _, part, off in orders.to_pylist()
+    ]
     rows = entry_rows(key_texts(keys), records, stamps, pc.add(stamps, params.ttl), s=texts)
     return decoded(rows, [("s", _named(params))])
 
@@ -102,7 +110,8 @@ def _drivers(
 ) -> Decoded:
     join = _join(flow, side)
     suffixes = [split_entry(key)[2] for key in keys]
-    found = read_drivers(driving_behind(flow, side).ttl, -1, list(keys), suffixes, list(values))
+    identity, ttl = identity_of(flow, join), driving_behind(flow, side).ttl
+    found = read_drivers(identity, ttl, -1, list(keys), suffixes, list(values))
     texts = [None] * len(keys) if side.kind == "keyless" else key_texts(keys)
     packed: dict[str, Any] = {"d": found["d"]}
     chosen = [("d", join.before)]
@@ -128,7 +137,7 @@ def _matches(
 ) -> Decoded:
     join = _join(flow, side)
     suffixes = [split_entry(key)[2] for key in keys]
-    width = 12 * (1 + sum(len(earlier.parting) for earlier in joins_before(flow, join)))
+    width = identity_of(flow, join).width
     owners = [suffix[width] for suffix in suffixes]
     _, orders, texts = read_events(values)
     packed = {
@@ -136,9 +145,10 @@ def _matches(
         for i in join.events
     }
     topics = [side_name(flow, join.sides[owner]) for owner in owners]
+    made = events_of_groups(flow, join)
     matched = [
-        _record(topic, part, off)
-        for topic, (_, _, part, off) in zip(topics, orders.to_pylist(), strict=True)
+        topic if owner in made else _record(topic, part, off)
+        for topic, owner, (_, _, part, off) in zip(topics, owners, orders.to_pylist(), strict=True)
     ]
     nothing = [None] * len(keys)
     rows = entry_rows(
@@ -188,8 +198,11 @@ def _due(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[by
     return decoded(rows, [], [(Column("entry", "VARCHAR"), "of")])
 
 
-def _origins(flow: Flow, side: StateSide, suffixes: Sequence[bytes]) -> list[str]:
-    """Return the driving records that stand at the head of suffixes."""
+def _origins(flow: Flow, side: StateSide, suffixes: Sequence[bytes]) -> list[str | None]:
+    """Return the driving records that stand at the head of suffixes; None of rows of groups."""
+    keeper = operator_of_state(flow, side.step)
+    if isinstance(keeper, KeyedJoin) and meets_events(flow, keeper):
+        return [None] * len(suffixes)
     topic = source_of(flow, driving_behind(flow, side)).name
     return [_record(topic, *read_place(suffix)) for suffix in suffixes]
 

@@ -1,4 +1,5 @@
-"""Changes of a table on their way to a join that looks its rows up, over the key of the join."""
+"""Rows on their way to a join as one of its sides, over its key: changes of a table that it looks
+up, and rows of groups, which are events."""
 
 from collections.abc import Sequence
 
@@ -11,10 +12,13 @@ from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.model.columns import Column
-from kaflow_engine.operators.handover import Changes, Taken
+from kaflow_engine.operators.handover import Changes, Leaving, Taken, position_of
+from kaflow_engine.operators.outcomes.outcomes import EMITTED
 from kaflow_engine.operators.output.before_after import before_after
-from kaflow_engine.operators.row_errors.quarantine import guarded
+from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.layout import identity, keyed, packed
+from kaflow_engine.operators.rows.partitioning import first_parts
+from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.schemas import SIDE
 
 
@@ -50,3 +54,34 @@ def enter_side(flow: Flow, join: KeyedJoin, index: int, changes: Changes) -> Tak
 
 def _row_key(alias: str, columns: Sequence[Column]) -> str:
     return identity([(column, identifier(f"{alias}.{column.name}")) for column in columns])
+
+
+def enter_events(flow: Flow, join: KeyedJoin, index: int, leaving: Leaving) -> Taken:
+    """Take rows of groups as events of a side; one without a join key matches nothing."""
+    side = join.sides[index]
+    kept = f" WHERE {side.filter}" if side.filter else ""
+    chosen = f"{side.key} AS k, {packed(side.alias, side.columns)} AS payload"
+    made, failed = guarded(
+        f"SELECT rn, payload, {keyed('k')} AS key FROM "
+        f"(SELECT rn, {chosen} FROM ({leaving.typed}){kept})",
+        leaving.rows,
+    )
+    placed = leaving.placed(keep(made, pc.is_valid(made["key"])))
+    position = {**position_of(placed), "counted": False, "forced": False}
+    rows = exchange_rows(
+        placed.num_rows,
+        target=target_of(flow, join),
+        part=pa.array(first_parts(placed["key"].combine_chunks(), flow.partitions)),
+        kind=SIDE,
+        side=index,
+        key=placed["key"],
+        payload=placed["payload"],
+        **position,
+    )
+    return Taken(
+        rows=rows,
+        numbers=placed["rn"],
+        passed=placed,
+        bit=EMITTED,
+        bad=tuple(bad_records(failed)),
+    )

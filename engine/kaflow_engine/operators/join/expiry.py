@@ -37,9 +37,15 @@ _UNSETTLED = f"flags & {EMITTED | FILTERED} = 0"
 """No row of the driving record was emitted or filtered."""
 
 
-def expire(work: JoinWorkspace, counters: Counter[str]) -> list[pa.Table]:
-    """Expire what lies behind the watermark; returns rows that leave because of it."""
-    if not work.batch.may_be_due(work.chain.number):
+def expire(work: JoinWorkspace, counters: Counter[str], *, looks: bool = False) -> list[pa.Table]:
+    """Expire what lies behind the watermark; returns rows that leave because of it.
+
+    Args:
+        work: The join.
+        counters: Takes the classes of driving records.
+        looks: The batch itself may have brought what is due.
+    """
+    if not looks and not work.batch.may_be_due(work.chain.number):
         return []
     found: list[pa.Table] = []
     for entries in work.state.due(work.horizon):
@@ -103,7 +109,7 @@ def _take(work: JoinWorkspace, entries: list[tuple[int, bytes]]) -> Stored:
             waiting.append(side == WAITING)
     state.remove(gone)
     keys, suffixes, kept = zip(*found, strict=True) if found else ((), (), ())
-    drivers = read_drivers(work.driving.ttl, -1, keys, suffixes, kept)
+    drivers = read_drivers(work.identity, work.driving.ttl, -1, keys, suffixes, kept)
     rows = drivers.select(["did", "suffix", "extra"]).filter(pa.array(waiting, pa.bool_()))
     drivers = drivers.drop_columns("extra")
     if work.retains and work.can_wait:
@@ -117,7 +123,7 @@ def _take_waiting(work: JoinWorkspace, drivers: pa.Table) -> pa.Table:
     found = work.state.entries(WAITING, keys, drivers["suffix"].to_pylist())
     index, suffixes, values = found
     owners = [keys[i] for i in index]
-    rows = read_drivers(work.driving.ttl, -1, owners, suffixes, values).select(
+    rows = read_drivers(work.identity, work.driving.ttl, -1, owners, suffixes, values).select(
         ["did", "suffix", "extra"]
     )
     entries = entry_keys(pa.array(owners, pa.binary()), WAITING, pa.array(suffixes, pa.binary()))

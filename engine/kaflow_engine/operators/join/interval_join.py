@@ -21,7 +21,7 @@ def load_events(work: JoinWorkspace, keys: list[bytes]) -> None:
             f"e{i}",
             f"SELECT {columns}, ts + {ttl} AS due FROM incoming "
             f"WHERE ts + {ttl} >= {work.horizon} UNION ALL "
-            f"SELECT key, pos, ts, [{work.batch.batch}, t_time, t_part, t_off], payload, "
+            f"SELECT key, pos, ts, {_order(work, i)}, payload, "
             f"ts + {ttl} FROM r WHERE kind = {SIDE} AND side = {i}",
             pa.table(
                 {
@@ -33,6 +33,13 @@ def load_events(work: JoinWorkspace, keys: list[bytes]) -> None:
                 }
             ),
         )
+
+
+def _order(work: JoinWorkspace, side: int) -> str:
+    """Return the order of a new record of a side: where it stands, or the number of a row."""
+    batch = work.batch.batch
+    place = f"{batch}, members[-1]" if side in work.of_events else "t_part, t_off"
+    return f"[{batch}, t_time, {place}]"
 
 
 def load_matches(

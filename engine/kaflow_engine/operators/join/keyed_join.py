@@ -1,6 +1,7 @@
 """One keyed join in one task: rows and records meet over one join key."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,8 +12,9 @@ from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.handover import HandOn
-from kaflow_engine.operators.join.emit import FATES, charge, dead_letters, fates, leave, lookups
+from kaflow_engine.operators.join.emit import fates, leave, lookups
 from kaflow_engine.operators.join.expiry import expire
+from kaflow_engine.operators.join.identity import numbered, of_rows_of_groups
 from kaflow_engine.operators.join.interval_join import (
     add_waiting,
     combine,
@@ -22,26 +24,19 @@ from kaflow_engine.operators.join.interval_join import (
     pair,
 )
 from kaflow_engine.operators.join.lookup_join import only_looks_up, settle_at_once
-from kaflow_engine.operators.join.readiness import choose, departing, inner_matched, unmatched
+from kaflow_engine.operators.join.readiness import choose, departing, unmatched
 from kaflow_engine.operators.join.retain import remember
 from kaflow_engine.operators.join.row_codec import load_stored, row_table, waited
-from kaflow_engine.operators.join.settle import settle
+from kaflow_engine.operators.join.settle import broken, hopeless, settle
 from kaflow_engine.operators.join.temporal_join import load_versions, look_up, store_versions
 from kaflow_engine.operators.join.update_emission import load_emitted, reemit
 from kaflow_engine.operators.join.workspace import DRIVERS, NEVER, JoinWorkspace
 from kaflow_engine.operators.keyed_state import WAITING, StepState
 from kaflow_engine.operators.outcomes.outcomes import (
-    DEAD_LETTER,
-    EXPIRED,
     FILTERED,
-    FORCED_SHIFT,
-    SKIPPED,
 )
-from kaflow_engine.operators.row_errors.bad_record import BadRecord
-from kaflow_engine.operators.row_errors.dead_letters import expiry_letter
-from kaflow_engine.operators.row_errors.quarantine import BadRow
 from kaflow_engine.operators.rows.reports import due_report, report_rows
-from kaflow_engine.operators.rows.schemas import DRIVING, SIDE, TRIGGER
+from kaflow_engine.operators.rows.schemas import DRIVING, OF_RECORDS, SIDE, TRIGGER
 from kaflow_engine.operators.rows.task import BatchContext, Task
 
 _FEW = 200
@@ -75,22 +70,45 @@ def run_join(
             hand_on=hand_on,
             batch=batch,
             state=StepState(task, join.state, flow.partitions),
-            moved=_moved(here),
         )
-        found += expire(work, counters)
-        settled, rest = settle_at_once(work, here, counters)
-        found += settled
-        if rest.num_rows and not (only_looks_up(work) and _only_kept(work, rest)):
-            found += _records(work, rest, counters)
-        store_versions(work, here)
+        found += _run(work, here, counters)
         due = work.state.write()
     report = {
         "counters": dict(counters),
-        "due": due_report(work.chain.number, due),
+        "due": due_report(work.chain.number, None if due is None else due + join.delay),
         "lookups": lookups(work),
     }
     found.append(report_rows([report]))
     return pa.concat_tables(found)
+
+
+def _run(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> list[pa.Table]:
+    """Take rows, and expire what lies behind the watermark.
+
+    Where rows of groups come, those of phase 0 are taken first: they are not late, and meet what is
+    about to expire.
+    """
+    if not of_rows_of_groups(work.flow, work.join):
+        work = replace(work, moved=_moved(here))
+        return [*expire(work, counters), *_taken(work, here, counters)]
+    timed = pc.less(here["t_phase"], OF_RECORDS)
+    first, later = keep(here, timed), keep(here, pc.invert(timed))
+    found: list[pa.Table] = []
+    if first.num_rows:
+        early = replace(work, early=True, moved=_moved(first))
+        found += _taken(early, numbered(work.flow, work.join, first), counters)
+        work.state.show_changes()
+    found += expire(work, counters, looks=bool(first.num_rows))
+    late = replace(work, moved=_moved(later))
+    return [*found, *_taken(late, numbered(work.flow, work.join, later), counters)]
+
+
+def _taken(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> list[pa.Table]:
+    found, rest = settle_at_once(work, here, counters)
+    if rest.num_rows and not (only_looks_up(work) and _only_kept(work, rest)):
+        found += _records(work, rest, counters)
+    store_versions(work, here)
+    return found
 
 
 def _only_kept(work: JoinWorkspace, rest: pa.Table) -> bool:
@@ -125,10 +143,10 @@ def _records(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> lis
     outcome = leave(work, departing(work, "SELECT * FROM g"))
     found = [outcome.rows]
     settled = [outcome.fates, met, fates(unmatched(work), FILTERED)]
-    broken, letters = _broken(work, failed)
+    lost, letters = broken(work, failed)
     found += letters
-    settled.append(broken)
-    gone, rows = _hopeless(work, pa.concat_tables(settled), broken)
+    settled.append(lost)
+    gone, rows = hopeless(work, pa.concat_tables(settled), lost)
     found += rows
     settled.append(gone)
     if work.can_wait:
@@ -137,7 +155,7 @@ def _records(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> lis
             "SELECT c.cid, c.did FROM c JOIN d ON d.did = c.did "
             f"WHERE c.void = {NEVER} AND NOT d.hopeless AND c.cid NOT IN (SELECT cid FROM g) "
             "AND c.did NOT IN (SELECT did FROM incoming)",
-            broken,
+            lost,
         )
     waits = "SELECT did FROM waiting" if work.can_wait else None
     found.append(settle(work, pa.concat_tables(settled), waits, counters))
@@ -156,6 +174,8 @@ def _load_rows(work: JoinWorkspace, here: pa.Table) -> None:
         f"d_batch = {batch.batch} AND t_phase = 1 AND t_topic = {work.topic.index} "
         "AND t_part = d_part AND t_off = d_off"
     )
+    if work.of_groups:  # of a window the time at which it was closed is what triggered it
+        own += f" OR (d_batch = {batch.batch} AND t_phase = 0 AND t_time = d_time)"
     late = f"ts + {ttl} < {work.horizon}"
     lost = "FALSE" if work.waits_keyless else "key IS NULL"
     values = {
@@ -229,67 +249,3 @@ def _places(work: JoinWorkspace) -> str:
         f"JOIN ({records}) v ON v.key = d.key AND v.pos > c.q0 AND v.pos < c.void "
         "WHERE NOT d.hopeless"
     )
-
-
-def _broken(work: JoinWorkspace, failed: list[BadRow]) -> tuple[pa.Table, list[pa.Table]]:
-    """Driving records on whose rows the required columns cannot be computed."""
-    if not failed:
-        return FATES.empty_table(), []
-    why = {b.row: b for b in failed}
-    rows = work.table(
-        "SELECT min(f.rn) AS rn, d.did, any_value(d_part) AS d_part, any_value(d_off) AS d_off, "
-        "any_value(d.key) AS key, any_value(raw) AS raw FROM f JOIN d ON d.did = f.did "
-        f"WHERE f.rn IN ({', '.join(map(str, why))}) "
-        "AND f.cid NOT IN (SELECT cid FROM g) GROUP BY d.did"
-    )
-    letters = [
-        BadRecord(row=rn, phase="sql", error=why[rn].error, message=why[rn].message)
-        for rn in rows["rn"].to_pylist()
-    ]
-    found, bit = charge(work, rows, letters)
-    return fates(rows["did"].to_pylist(), bit), found
-
-
-def _hopeless(
-    work: JoinWorkspace, settled: pa.Table, broken: pa.Table
-) -> tuple[pa.Table, list[pa.Table]]:
-    """Driving records that must not wait, whose rows are incomplete: they expire at once.
-
-    Args:
-        work: Tables f, c, d, g.
-        settled: What became of rows so far.
-        broken: Driving records whose rows cannot be computed.
-    """
-    if not work.can_wait and not work.final and work.driving.needs is None:
-        return FATES.empty_table(), []
-    lost = work.table(
-        "SELECT did, key, d_part, d_off, raw FROM d WHERE did > 0 AND hopeless "
-        "AND did IN (SELECT did FROM c WHERE cid NOT IN (SELECT cid FROM g)) "
-        "ORDER BY d_part, d_off"
-    )
-    failed = pc.is_in(settled["bit"], value_set=pa.array([DEAD_LETTER, SKIPPED]))
-    sent = settled.filter(pc.invert(failed))["did"].to_pylist()
-    gone = pa.array([*sent, *broken["did"].to_pylist()], pa.int64())
-    lost = lost.filter(pc.invert(pc.is_in(lost["did"], gone)))
-    if not lost.num_rows:
-        return FATES.empty_table(), []
-    work.load("lost", lost)
-    dids = lost["did"].to_pylist()
-    if work.driving.on_expiry == "dead_letter":
-        letters = dead_letters(
-            work, lost, [expiry_letter(work.driving.ttl)] * lost.num_rows, expired=True
-        )
-        bit = DEAD_LETTER << FORCED_SHIFT if work.ledger is not None else DEAD_LETTER
-        return fates(dids, bit), [letters]
-    if work.driving.on_expiry == "drop":
-        return fates(dids, EXPIRED), []
-    rows = departing(
-        work,
-        f"SELECT * FROM f WHERE {inner_matched(work)} AND did IN (SELECT did FROM lost) "
-        "AND (cid, q) IN (SELECT (cid, q0) FROM c) AND cid NOT IN (SELECT cid FROM g)",
-        forced=True,
-    )
-    outcome = leave(work, rows)
-    left = set(outcome.fates["did"].to_pylist())
-    silent = fates([did for did in dids if did not in left], EXPIRED)
-    return pa.concat_tables([outcome.fates, silent]), [outcome.rows]

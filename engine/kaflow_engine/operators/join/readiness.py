@@ -70,7 +70,8 @@ def departing(
         for i in work.join.parting
     )
     if expired:
-        triggers = ["0", "d.due", "0", str(work.topic.index), "d.d_part", "d.d_off"]
+        due = f"d.due + {work.join.delay}"
+        triggers = ["0", due, "0", str(work.topic.index), "d.d_part", "d.d_off"]
         trigger = ", ".join(f"{sql} AS {name}" for sql, name in zip(triggers, TRIGGER, strict=True))
         join = ""
     else:

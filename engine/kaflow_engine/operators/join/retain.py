@@ -37,7 +37,7 @@ def remember(work: JoinWorkspace, stored: pa.Table) -> None:
 def keep_waiting(work: JoinWorkspace, rows: pa.Table) -> None:
     """Write rows of table d, without flags, and their event sides (o<i>, s<i>): they wait."""
     rows = rows.combine_chunks()
-    suffixes = row_suffixes(rows, work.events)
+    suffixes = row_suffixes(rows, work.events, work.identity)
     keys = entry_keys(rows["key"].combine_chunks(), WAITING, suffixes)
     dues = None if work.retains else rows["due"].to_numpy()
     work.state.change(keys, driver_values(rows, extras(rows, work.events)), dues)
@@ -68,7 +68,7 @@ def _drivers(work: JoinWorkspace) -> None:
         (DRIVER, keyed["key"].combine_chunks(), keyed),
         (KEYLESS, single, keyless),
     ):
-        keys = entry_keys(owners, side, driver_suffixes(group))
+        keys = entry_keys(owners, side, driver_suffixes(group, work.identity))
         values = driver_values(group)
         new = group["did"].to_numpy() > 0
         dues = group["due"].to_numpy()
@@ -81,12 +81,12 @@ def _drivers(work: JoinWorkspace) -> None:
 def _matches(work: JoinWorkspace) -> None:
     for i in work.events:
         rows = work.table(
-            f"SELECT d.key, d.d_part, d.d_off, d.members, p.ord, p.s FROM new_pairs{i} p "
-            "JOIN d ON d.did = p.did WHERE NOT d.hopeless"
+            "SELECT d.key, d.d_batch, d.d_part, d.d_off, d.members, p.ord, p.s "
+            f"FROM new_pairs{i} p JOIN d ON d.did = p.did WHERE NOT d.hopeless"
         ).combine_chunks()
         orders = rows["ord"].combine_chunks()
         side = pa.scalar(bytes((i,)), pa.binary())
-        places = joined(driver_suffixes(rows), side, order_suffixes(orders))
+        places = joined(driver_suffixes(rows, work.identity), side, order_suffixes(orders))
         keys = entry_keys(rows["key"].combine_chunks(), MATCH, places)
         values = event_values(
             pa.array(np.zeros(rows.num_rows, np.int64)), orders, rows["s"].combine_chunks()

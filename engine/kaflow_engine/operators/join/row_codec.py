@@ -9,6 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.operators.join.identity import (
+    MEMBER,
+    NUMBER,
+    OFFSET,
+    PARTITION,
+    Identity,
+)
 from kaflow_engine.operators.join.workspace import DRIVERS, JoinWorkspace
 from kaflow_engine.operators.keyed_state import DRIVER, WAITING
 from kaflow_engine.state.binary_columns import (
@@ -36,8 +43,6 @@ _ORDER = np.dtype([(name, "<i8") for name in ("batch", "time", "part", "off")])
 _EVENT = np.dtype([("ts", "<i8"), ("order", _ORDER)])
 _PLACE = np.dtype([("part", ">u4"), ("off", ">i8")])
 _NO_PLACE = b"\xff" * _PLACE.itemsize
-_MEMBER = 4
-"""Numbers of a member: batch, order time, partition, offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,34 +86,37 @@ def extras(rows: pa.Table, events: Sequence[int], last: bool = False) -> pa.Bina
     return pa.array(found, pa.binary())
 
 
-def driver_suffixes(rows: pa.Table) -> pa.BinaryArray:
+def driver_suffixes(rows: pa.Table, identity: Identity) -> pa.BinaryArray:
     """Return the suffixes of rows of table d: their records, then event sides of earlier joins."""
-    own = _places(rows["d_part"].to_numpy(), rows["d_off"].to_numpy())
     lists = rows["members"].combine_chunks()
-    width = pc.max(pc.list_value_length(lists)).as_py() or 0
-    earlier = rows_of(lists, width) if width else np.zeros((len(lists), 0), np.int64)
-    return joined(own, *(_member(earlier[:, i : i + _MEMBER]) for i in range(0, width, _MEMBER)))
+    if identity.of_groups:
+        own = _places(rows["d_batch"].to_numpy(), identity.own(lists, NUMBER))
+    else:
+        own = _places(rows["d_part"].to_numpy(), rows["d_off"].to_numpy())
+    earlier = identity.earlier(lists) if identity.passed else np.zeros((len(lists), 0), np.int64)
+    starts = range(0, MEMBER * identity.passed, MEMBER)
+    return joined(own, *(_member(earlier[:, i : i + MEMBER]) for i in starts))
 
 
-def row_suffixes(rows: pa.Table, events: Sequence[int]) -> pa.BinaryArray:
+def row_suffixes(rows: pa.Table, events: Sequence[int], identity: Identity) -> pa.BinaryArray:
     """Return the suffixes of rows: those of their driving rows, then their event sides."""
     members: list[pa.BinaryArray] = []
     for i in events:
-        lists = pc.fill_null(rows[f"o{i}"].combine_chunks(), [-1] * _MEMBER)
-        members.append(_member(rows_of(lists, _MEMBER)))
-    return joined(driver_suffixes(rows), *members)
+        lists = pc.fill_null(rows[f"o{i}"].combine_chunks(), [-1] * MEMBER)
+        members.append(_member(rows_of(lists, MEMBER)))
+    return joined(driver_suffixes(rows, identity), *members)
 
 
 def order_suffixes(orders: pa.ListArray) -> pa.BinaryArray:
     """Return the suffixes of entries that stand for a record of an event side."""
-    return _member(rows_of(orders, _MEMBER))
+    return _member(rows_of(orders, MEMBER))
 
 
 def event_values(
     stamps: pa.Array | pa.ChunkedArray, orders: pa.ListArray, texts: pa.Array
 ) -> pa.BinaryArray:
     """Encode records of event sides: event time, order, and text."""
-    numbers = rows_of(orders, _MEMBER)
+    numbers = rows_of(orders, MEMBER)
     head = np.empty(len(stamps), _EVENT)
     head["ts"] = stamps.to_numpy()
     for i, name in enumerate(_ORDER.names or ()):
@@ -126,6 +134,7 @@ def read_events(values: Sequence[bytes]) -> tuple[pa.Array, pa.ListArray, pa.Arr
 
 
 def read_drivers(
+    identity: Identity,
     ttl: int,
     first_did: int,
     keys: Sequence[bytes | None],
@@ -135,6 +144,7 @@ def read_drivers(
     """Decode kept driving records.
 
     Args:
+        identity: What their suffixes say.
         ttl: Milliseconds that driving records are kept.
         first_did: The `did` of the first one; the next ones go down.
         keys: Join keys behind their shard byte.
@@ -156,6 +166,10 @@ def read_drivers(
         starts = starts + lengths
     sizes = pc.binary_length(array).to_numpy() if count else np.zeros(0, np.int64)
     numbers = {name: _array(head[name]) for name in ("ts", "d_batch", "d_time", "flags")}
+    members = lists_of_bytes(parts["members"])
+    own: tuple[Items, Items] = (place["part"], place["off"])
+    if identity.of_groups:
+        own = (identity.own(members, PARTITION), identity.own(members, OFFSET))
     columns: dict[str, Any] = {
         **numbers,
         "did": pa.array(first_did - np.arange(count)),
@@ -165,9 +179,9 @@ def read_drivers(
         "doomed": False,
         "hopeless": False,
         "due": _array(head["ts"] + ttl),
-        "d_part": _array(place["part"]),
-        "d_off": _array(place["off"]),
-        "members": lists_of_bytes(parts["members"]),
+        "d_part": _array(own[0]),
+        "d_off": _array(own[1]),
+        "members": members,
         "raw": pc.if_else(pa.array(head["raw"] >= 0), parts["raw"].cast(pa.string()), None),
         "d": parts["d"].cast(pa.string()),
         "waited": 0,
@@ -214,7 +228,9 @@ def load_stored(work: JoinWorkspace, keys: Sequence[bytes], first_did: int = -1)
     ttl = work.driving.ttl
     horizon = work.horizon - ttl
     index, suffixes, values = work.state.entries(DRIVER, keys) if work.retains else ([], [], [])
-    drivers = read_drivers(ttl, first_did, [keys[i] for i in index], suffixes, values)
+    drivers = read_drivers(
+        work.identity, ttl, first_did, [keys[i] for i in index], suffixes, values
+    )
     current = pc.greater_equal(drivers["ts"], horizon).combine_chunks()
     known: dict[tuple[int, bytes], int] = {
         (i, suffix): did
@@ -227,9 +243,11 @@ def load_stored(work: JoinWorkspace, keys: Sequence[bytes], first_did: int = -1)
     rows = drivers.slice(0, 0)
     if work.can_wait:
         index, suffixes, values = work.state.entries(WAITING, keys)
-        rows = read_drivers(ttl, first_did, [keys[i] for i in index], suffixes, values)
+        rows = read_drivers(
+            work.identity, ttl, first_did, [keys[i] for i in index], suffixes, values
+        )
         if work.retains:
-            ends = [suffix[: work.driver_width] for suffix in suffixes]
+            ends = [suffix[: work.identity.width] for suffix in suffixes]
             owners = [known.get(place) for place in zip(index, ends, strict=True)]
             rows = rows.set_column(0, "did", pa.array(owners, pa.int64()))
             rows = rows.filter(rows["did"].is_valid())

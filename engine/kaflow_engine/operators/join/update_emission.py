@@ -40,14 +40,14 @@ def load_emitted(
     known = dict(zip(owners, stored.drivers["did"].to_pylist(), strict=True))
     index, suffixes, values = work.state.entries(EMITTED, keys)
     first = min(known.values(), default=0) - 1
-    found = read_drivers(ttl, first, [keys[i] for i in index], suffixes, values)
+    found = read_drivers(work.identity, ttl, first, [keys[i] for i in index], suffixes, values)
     found = found.filter(pc.greater_equal(found["ts"], horizon))
     dids: list[int] = []
     new: list[int] = []
     for place, (key, suffix, did) in enumerate(
         zip(*(found[name].to_pylist() for name in ("key", "suffix", "did")), strict=True)
     ):
-        owner = (key, suffix[: work.driver_width])
+        owner = (key, suffix[: work.identity.width])
         if owner not in known:
             known[owner] = did
             new.append(place)
@@ -124,7 +124,7 @@ def _remember(work: JoinWorkspace, stored: pa.Table) -> None:
     rows = rows.combine_chunks()
     if not rows.num_rows:
         return
-    suffixes = row_suffixes(rows, work.events)
+    suffixes = row_suffixes(rows, work.events, work.identity)
     old = stored["suffix"].take(rows["wid"]).combine_chunks()
     keys = entry_keys(rows["key"].combine_chunks(), EMITTED, pc.coalesce(old, suffixes))
     gone = pc.less(rows["void"], NEVER).combine_chunks()

@@ -23,15 +23,19 @@ import pyarrow as pa
 from kaflow_engine.flow.chains.chain import Chain, chain_of
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import joins_before, readers_of, source_of
+from kaflow_engine.flow.graph import readers_of, source_of
 from kaflow_engine.flow.operators import KeyedJoin, Ledger
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.handover import HandOn
+from kaflow_engine.operators.join.identity import Identity, events_of_groups, identity_of
 from kaflow_engine.operators.keyed_state import StepState
 from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.operators.watermark import END
 
 NEVER = 1 << 62
 """A place after all others."""
+NEVER_YET = -(1 << 62)
+"""A time before all others."""
 
 DRIVERS = pa.schema(
     [
@@ -72,6 +76,8 @@ class JoinWorkspace:
     """Takes the rows that leave."""
     batch: BatchContext
     state: StepState
+    early: bool = False
+    """It takes rows of phase 0: they meet what had not expired in the batch before."""
     moved: frozenset[int] = frozenset()
     """The sides of which the batch has records here."""
     lookups: Counter[tuple[int, bool]] = field(default_factory=Counter[tuple[int, bool]])
@@ -94,8 +100,9 @@ class JoinWorkspace:
 
     @property
     def horizon(self) -> int:
-        """The watermark of the chain, or a time before all others."""
-        return self.batch.horizon(self.chain.number)
+        """The operator's own watermark, or a time before all others."""
+        chain = NEVER_YET if self.early else self.batch.horizon(self.chain.number)
+        return chain if chain >= END else chain - self.join.delay
 
     @cached_property
     def topic(self) -> TopicParams:
@@ -156,11 +163,15 @@ class JoinWorkspace:
         """Matches are kept with their driving record."""
         return len(self.events) > 1 or (self.final and bool(self.events))
 
-    @property
-    def driver_width(self) -> int:
-        """Bytes of the suffix that tells driving rows of one key apart."""
-        earlier = joins_before(self.flow, self.join)
-        return 12 * (1 + sum(len(join.parting) for join in earlier))
+    @cached_property
+    def identity(self) -> Identity:
+        """What tells driving rows of one key apart."""
+        return identity_of(self.flow, self.join)
+
+    @cached_property
+    def of_events(self) -> tuple[int, ...]:
+        """The event sides whose events are rows of groups."""
+        return events_of_groups(self.flow, self.join)
 
     @cached_property
     def last(self) -> bool:

@@ -27,6 +27,8 @@ class SidePart:
     """Of what is looked up all rows with the join key match."""
     asks: str | None = None
     """The dynamic table that it is."""
+    events: bool = False
+    """Its rows, or records, are events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,13 +124,16 @@ class ChainPart:
     require: tuple[str, ...]
     """Columns that must not be NULL under smart emission."""
     wait: int | None
-    """Milliseconds that a row waits at most; None: what has no match goes nowhere."""
+    """Milliseconds that a row waits at most, or meets events that come later; None: what has no
+    match goes nowhere."""
     emission: str
     """When its rows leave."""
     on_expiry: str
     """What becomes of an incomplete row, under smart emission."""
     of_rows: bool = False
-    """Its rows are those of groups or transforms, which look up what is there."""
+    """Its rows are those of groups or transforms, to which others are joined."""
+    delay: int = 0
+    """Milliseconds that the watermark of its joins is behind that of its topics."""
     latest: bool = False
     """Its rows have the greatest time of their events."""
     tables: tuple[BoxPart, ...] = ()
@@ -276,7 +281,7 @@ class Explanation:
             if topic["source"] is None:
                 del topic["source"]
         for chain in chains:
-            for name in ("tables", "of_rows"):
+            for name in ("tables", "of_rows", "delay"):
                 if not chain[name]:
                     del chain[name]
         alone = {n: part for n, part in chains[0].items() if n not in ("name", "topics")}

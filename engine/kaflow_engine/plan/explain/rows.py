@@ -30,17 +30,27 @@ Rows = Iterator[tuple[str, str]]
 def reading(chain: ChainPart) -> Rows:
     """What makes the rows of a chain."""
     if chain.of_rows:
-        yield "drives", f"{chain.driving}: each of its rows looks up what is there"
+        meets = "looks up what is there" if chain.wait is None else "meets events that are joined"
+        yield "drives", f"{chain.driving}: each of its rows {meets}"
+        yield from _delay(chain)
         return
     yield "drives", f"{chain.driving}: each of its records makes rows"
+    yield from _delay(chain)
     for condition in chain.filters:
         yield "WHERE", f"{condition} (first: what does not pass never waits)"
+
+
+def _delay(chain: ChainPart) -> Rows:
+    if chain.delay:
+        text = f"the watermark of joins is {format_duration(chain.delay)} behind that of the topics"
+        yield "delay", text
 
 
 def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Rows:
     """The joins over one key, and what rows wait for there."""
     for side in step.sides:
         what = f"{side.topic} {side.alias} ({side.role})" if side.topic else "groups, looked up"
+        what = f"{side.alias} ({side.role})" if side.events and not side.topic else what
         what = what if side.asks is None else f"dynamic table {side.asks}, looked up"
         yield f"{side.kind} JOIN", what
         yield "  on", " AND ".join(side.on)
@@ -76,7 +86,7 @@ def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Row
             yield "waits", f"for a match of {', '.join(step.inner)}; at most {wait}"
         case _:
             yield "waits", "for nothing: what does not match yet is NULL"
-    if any(side.role == "event" for side in step.sides) and chain.emission != "final":
+    if any(side.events for side in step.sides) and chain.emission != "final":
         yield "later", "a match that comes after the row left makes one more row"
 
 
@@ -117,9 +127,9 @@ def looked_up(branch: BranchPart) -> Rows:
 
 
 def looking_up(branch: BranchPart) -> Rows:
-    """What a chain does with rows that look up what others join to them."""
+    """What a chain does with rows that leave once and are joined."""
     yield from selecting(branch)
-    yield "looks up", "what is joined to these rows, when they leave"
+    yield "joined", "as rows of their own, when they leave"
 
 
 def conditions(where: Sequence[str]) -> Rows:
@@ -225,14 +235,15 @@ def _emission(chain: ChainPart) -> str:
             return "on_match: when events match"
         case "final":
             return f"final: once for each record, when the watermark is {wait} past it"
-        case _ if chain.of_rows:
+        case _ if chain.of_rows and chain.wait is None:
             return "immediate: as soon as they come, with what is there"
         case _ if chain.wait is None:
             return "immediate: as soon as a record is read, where all that it must find is there"
         case _ if inner := [side for step in chain.steps for side in step.inner]:
-            return f"immediate: as soon as a record is read, and {' and '.join(inner)} matched"
+            read = "they come" if chain.of_rows else "a record is read"
+            return f"immediate: as soon as {read}, and {' and '.join(inner)} matched"
         case _:
-            return "immediate: as soon as a record is read"
+            return f"immediate: as soon as {'they come' if chain.of_rows else 'a record is read'}"
 
 
 def _dead_letters(explanation: Explanation) -> str:

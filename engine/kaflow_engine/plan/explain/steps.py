@@ -15,7 +15,8 @@ from kaflow_engine.plan.planner.events.matching import (
     matching_of,
     with_emission,
 )
-from kaflow_engine.plan.planner.roles import TopicRole
+from kaflow_engine.plan.planner.events.sides import event_aliases
+from kaflow_engine.plan.planner.roles import TopicRole, time_to_live
 from kaflow_engine.plan.planner.wiring import relation_of
 from kaflow_engine.sql.chain_shapes import Below, ChainShape, common_filters, common_key
 from kaflow_engine.sql.parse import parse_expression
@@ -68,7 +69,10 @@ def chain_part(
     shared = shared_filters(queries)
     first = queries.branches[0]
     of_rows = shape.rows_of is not None
+    waits = not of_rows or bool(event_aliases(shape, roles))
+    ttl = time_to_live(shape.driving, roles) if of_rows else ttl
     wait = None if filters_at_once(own, shape, roles) else matching.rest if matching else ttl
+    joins = () if planned is None else planned.joins
     return ChainPart(
         name=relation_of(spec, (first.output, first.branch), below.called(first.shape)),
         topics=tuple(dict.fromkeys(shape.topics)),
@@ -86,9 +90,10 @@ def chain_part(
             condition_text(part, shape) for part in shared if of_rows or not part.aliases <= driving
         ),
         require=() if of_rows else _required(own, queries),
-        wait=None if of_rows else wait,
-        emission="immediate" if of_rows else own.emission.type,
+        wait=wait if waits else None,
+        emission=own.emission.type if waits else "immediate",
         on_expiry=own.emission.on_expiry,
+        delay=max((join.delay for join in joins), default=0),
         latest=matching is not None and matching.latest,
         ledger=None if planned is None else planned.ledger is not None,
         tables=() if plan is None or planned is None else table_boxes(plan, planned, shape),
@@ -142,15 +147,19 @@ def _steps_of(
             sides=tuple(_side(shape, join, dimensions, matching, before) for join in together),
             inner=tuple(_called(shape, join) for join in together if join.kind == "INNER"),
             require=tuple(each for each in _conditions(need) if MATCHED not in each),
-            unmatched=tuple(j.alias for j in together if matching and j.alias in matching.left),
+            unmatched=tuple(
+                _called(shape, j) for j in together if matching and j.alias in matching.left
+            ),
         )
         for together, need in zip(groups.values(), needs, strict=True)
     )
 
 
 def _called(shape: QueryShape, join: JoinShape) -> str:
-    query = shape.source(join.alias).query
-    return "the groups" if query is not None and query.groups else join.alias
+    source = shape.source(join.alias)
+    if source.once:
+        return source.called
+    return "the groups" if source.query is not None and source.query.groups else join.alias
 
 
 def _key(join: JoinShape, named: Mapping[str, str]) -> tuple[str, ...]:
@@ -173,15 +182,17 @@ def _side(
     source, named = shape.source(join.alias), names_of_rows(shape)
     role, filters = "dimension" if source.topic in dimensions else "event", source.filter
     if source.query is not None and source.query.groups:
-        named, role = {**named, **names_of_groups(source.query)}, "groups"
+        named = {**named, **names_of_groups(source.query)}
+        role = "rows that leave once" if source.once else "groups"
     elif source.query is not None:
         source = source.query.driving
     if source.table:
         role = "table"
     within = matching.within.get(join.alias) if matching else None
     return SidePart(
-        alias=join.alias,
-        topic=source.topic,
+        alias=source.called if source.once else join.alias,
+        topic="" if source.once else source.topic,
+        events=role == "event" or source.once,
         kind=join.kind,
         role=role,
         on=tuple(

@@ -16,7 +16,7 @@ from kaflow_engine.plan.planner.events.matching import (
     matching_of,
     with_emission,
 )
-from kaflow_engine.plan.planner.events.rows_of_groups import of_rows
+from kaflow_engine.plan.planner.events.rows_of_groups import delay_of_sides, of_rows, with_delay
 from kaflow_engine.plan.planner.events.sides import left_events, parts_early
 from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
 from kaflow_engine.plan.planner.grouping.unions import InUnion, Unions
@@ -73,7 +73,8 @@ def assemble(parts: PlanParts) -> Flow:
     ]
     for own, chain in zip(joining, parts.chains, strict=True):
         refuse_final(own, chain.shape, chain.steps, parts.roles)
-        left = sorted(left_events(chain.shape, parts.roles))
+        aliases = sorted(left_events(chain.shape, parts.roles))
+        left = [chain.shape.source(alias).called or alias for alias in aliases]
         refuse_better_rows(own, chain.branches, left)
     steps = max(len(chain.steps) for chain in parts.chains)
     refuse_reemit(spec, [chain.queries for chain in parts.chains], steps)
@@ -115,11 +116,13 @@ def _chains(parts: PlanParts, joining: Sequence[PipelineSpec]) -> list[ChainOper
             if all(each in tables for branch in chain.branches for each in branch.shape.looked_up)
         )
         left.remove((own, chain))
+        laid_out = (*found.values(), *unions.made())
+        roles = tuple(role.said_by(chain.shape.said_at) for role in parts.roles)
         if chain.shape.rows_of is not None:
-            laid_out = (*found.values(), *unions.made())
-            made, waiting = of_rows(own, chain, parts.roles, tables, laid_out, below)
+            made, waiting = of_rows(own, chain, roles, tables, laid_out, below)
         else:
-            made, waiting = _chain(own, parts, chain, tables, below)
+            delay = delay_of_sides(own, chain, tables, laid_out)
+            made, waiting = _chain(own, parts, chain, roles, tables, below, delay)
         found[made.number] = made
         unions.take(waiting)
         tables |= {**made.looked_up, **unions.looked_up}
@@ -131,10 +134,11 @@ def _chain(
     spec: PipelineSpec,
     whole: PlanParts,
     parts: ChainParts,
+    roles: tuple[TopicRole, ...],
     tables: Mapping[QueryShape, str],
     below: Below,
+    delay: int,
 ) -> tuple[ChainOperators, list[InUnion]]:
-    roles = tuple(role.said_by(parts.shape.said_at) for role in whole.roles)
     if parts.shape.is_table:
         return of_tables(spec, parts, roles, tables, below, _looking_up(whole, parts))
     shape, steps, number = parts.shape, parts.steps, parts.queries.number
@@ -197,6 +201,7 @@ def _chain(
     )
     if matching is not None:
         joined = matching.applied(joined)
+    joined = with_delay(joined, delay) if delay else joined
     filters = [part for own in after for part in own]
     filters += [of for branch in parts.branches for of in _lists(branch)]
     has_ledger = parts_early(spec, shape, steps, roles, filters, fails=raw == "TRUE")

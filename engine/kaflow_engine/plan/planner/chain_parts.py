@@ -97,8 +97,8 @@ class Behind:
     """Milliseconds that rows may be behind the watermark."""
     ttl: int = 0
     """Milliseconds for which records of its topics are remembered, at most."""
-    decides_once: bool = False
-    """Rows leave when their time is up, and not before."""
+    waits_keyless: bool = False
+    """Rows without a key wait until their time is up, each in the place of its record."""
 
     @classmethod
     def of_records(
@@ -111,10 +111,18 @@ class Behind:
             rows=joined[-1] if joined else driving,
             joined=joined,
             has_ledger=has_ledger,
-            delay=driving.ttl if waits else 0,
+            delay=max((join.delay for join in joined), default=0) + (driving.ttl if waits else 0),
             ttl=max([driving.ttl, *events]),
-            decides_once=driving.emission == "final",
+            waits_keyless=waits_keyless(driving, joined),
         )
+
+
+def waits_keyless(driving: Driving, joined: Sequence[KeyedJoin]) -> bool:
+    """Tell whether rows without a key wait in the last join, as final ones do, and those that may
+    leave without a match of events."""
+    last = joined[-1:]
+    matches = any(each.events and not each.inner for each in last)
+    return driving.emission == "final" or (driving.emission == "on_match" and matches)
 
 
 def ended(
@@ -197,9 +205,9 @@ def ended(
 def _places(parts: ChainParts, behind: Behind) -> Places | None:
     """Return where joined rows are, if groups can be made there.
 
-    A ledger has its rows elsewhere. Without a key final rows wait in many places.
+    A ledger has its rows elsewhere. Rows without a key that wait do so in many places.
     """
-    if not behind.joined or behind.has_ledger or behind.decides_once:
+    if not behind.joined or behind.has_ledger or behind.waits_keyless:
         return None
     return places_of_join(parts.steps[-1])
 

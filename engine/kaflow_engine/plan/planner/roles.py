@@ -230,3 +230,13 @@ def topics_of_rows(chains: Sequence[ChainShape]) -> frozenset[Way]:
     """Return the topics of tables whose rows a query is about, each as it is read."""
     shapes = (each.shape for each in chains if each.shape.is_table and not each.is_looked_up)
     return _ways(source for shape in shapes for source in shape.read)
+
+
+def time_to_live(source: SourceShape, roles: Sequence[TopicRole]) -> int:
+    """Return the milliseconds that events are kept where no `within` says so: those of a topic as
+    long as its TTL, rows of groups as long as any topic of events that feeds them; 0 of tables."""
+    topics = {source.topic}
+    if source.query is not None:
+        shapes = (*source.query.below, source.query)
+        topics = {each.topic for shape in shapes for each in shape.read if not each.table}
+    return max((role.ttl for role in roles if role.name in topics), default=0)

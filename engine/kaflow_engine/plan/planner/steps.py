@@ -11,7 +11,7 @@ from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
-from kaflow_engine.plan.planner.roles import TopicRole
+from kaflow_engine.plan.planner.roles import TopicRole, time_to_live
 from kaflow_engine.plan.planner.tables.keys import TableKeys, source_key
 from kaflow_engine.plan.planner.tables.record_keys import is_record_key
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, OutputShape, QueryShape
@@ -202,6 +202,20 @@ def _side(
     names = sorted(name for alias, name in uses if alias == join.alias and name != MATCHED)
     columns = tuple(Column(name, types[(join.alias, name)]) for name in names)
     conditions = [expr.sql for expr in source.filter]
+    if source.query is not None and source.once:
+        return SideParams(
+            alias=join.alias,
+            input=tables[source.query],
+            role="event",
+            kind=kind,
+            columns=columns,
+            key=key,
+            filter=_all_of(conditions),
+            ttl=time_to_live(source, roles),
+            lookup="current",
+            keep=FOREVER,
+            tombstones=False,
+        )
     if source.query is not None:
         return SideParams(
             alias=join.alias,

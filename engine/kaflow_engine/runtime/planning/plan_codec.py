@@ -25,6 +25,8 @@ _OF_TOPICS: dict[str, Any] = {"left": {"filter"}, "right": {"filter"}}
 """Where only tables of topics are joined, plans are written as before groups were."""
 _OF_ITS_ROWS: dict[str, Any] = {"chain": True}
 """Where operators belong to the chains of their rows, plans are written as before others could."""
+_OF_RECORDS: dict[str, Any] = {"waiting": True, "delay": True}
+"""Where no events of joins are rows of groups, joins are written as before they could be."""
 _OF_ONE_CLOCK: dict[str, Any] = {"clock": True}
 """Where a topic has one event time, which bears its name, plans are written as before others could
 have several."""
@@ -63,8 +65,9 @@ def plan_text(plan: Flow) -> str:
         **({} if several_clocks else _OF_ONE_CLOCK),
         **({} if several_rows else _ONE_ROW),
     }
-    of_their_rows = {  # as before they could have chains of their own
-        plan.operators.index(each): _OF_ITS_ROWS for each in may_have if each.chain is None
+    of_their_rows = {
+        plan.operators.index(each): {**_without_chain(each), **_without_events(each)}
+        for each in may_have
     }
     by_operator = {**({"__all__": of_operators} if of_operators else {}), **of_their_rows}
     left_out: dict[str, Any] = {
@@ -76,6 +79,15 @@ def plan_text(plan: Flow) -> str:
         **({} if plan.side_outputs else _WITHOUT_SIDE_OUTPUTS),
     }
     return _adapter().dump_json(plan, exclude=left_out).decode()
+
+
+def _without_chain(operator: Aggregate | Runs | KeyedJoin) -> dict[str, Any]:
+    return _OF_ITS_ROWS if operator.chain is None else {}
+
+
+def _without_events(operator: Aggregate | Runs | KeyedJoin) -> dict[str, Any]:
+    of_records = isinstance(operator, KeyedJoin) and not (operator.waiting or operator.delay)
+    return _OF_RECORDS if of_records else {}
 
 
 def plan_of(text: str) -> Flow:

@@ -1,4 +1,4 @@
-"""Rows of groups and transforms that look up what is joined to them."""
+"""Rows of groups and transforms that drive what is joined to them."""
 
 from dataclasses import replace
 
@@ -31,29 +31,39 @@ def drive_by_rows(flat: Flat, scope: Scope) -> None:
     flat.readings = {last.alias: flat.readings[driving]} if driving in flat.readings else {}
     flat.changes, flat.tables, flat.dimensions, flat.filters = {}, {}, set(), {}
     flat.joins, flat.unnests, flat.groups, flat.where = [], [], [], [*last.where]
-    flat.null_rows, flat.union_of, flat.rows_of = False, None, below
+    first.base = last.alias
+    flat.null_rows, flat.union_of, flat.rows_of, flat.once = False, None, below, set()
 
 
-def check_looked_up(kind: JoinKind, alias: str, side: Flat, at: Location | None) -> None:
+def check_driven(kind: JoinKind, alias: str, side: Flat, rows: Flat, at: Location | None) -> None:
     """Refuse what rows of groups and transforms cannot be joined to.
 
     Args:
         kind: Of the join.
         alias: What the author calls the joined side.
         side: What is joined.
+        rows: Whose last groups drive.
         at: Where the join stands.
 
     Raises:
         SqlError: With the way out.
     """
-    if not (side.is_table or side.queries or side.dimensions):
+    events = bool(side.once) or not (side.is_table or side.queries or side.dimensions)
+    last = rows.groups[-1]
+    if events and (last.run is not None or last.transform is not None):
         raise SqlError(
-            f"'{alias}' is a topic of events, and what it is joined to are no records of a topic",
+            f"'{alias}' is a topic of events, and what it is joined to are no records of a topic"
+            if not side.once
+            else f"'{alias}' has rows that leave once, and so has what it is joined to",
             at,
-            f"declare topics: {side.first}: table: true, whose rows are looked up; or join first, "
-            "and group or transform the joined rows",
+            (
+                "join first, and group or transform the joined rows"
+                if side.once
+                else f"declare topics: {side.first}: table: true, whose rows are looked up; or "
+                "join first, and group or transform the joined rows"
+            ),
         )
-    if kind not in ("LEFT", "INNER"):
+    if kind not in ("LEFT", "INNER") and not (events and kind == "FULL"):
         raise SqlError(
             f"{kind} JOIN would keep rows of '{alias}' that nothing meets",
             at,

@@ -18,15 +18,19 @@ def looked_up(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
     """Return what is joined: of an aggregated query its groups, under the alias that they have."""
     if not side.groups:
         return side, relation
-    alias = side.groups[-1].alias
+    alias, once = side.groups[-1].alias, not side.changes_rows
+    first, topic = side.sources[0] if once and side.sources else ("", "")
     query = replace(side, outputs={}, sets={}, discriminator=None).shape()
     groups = Flat(
-        sources=[(alias, "")],
+        sources=[(alias, topic)],
         queries={alias: query},
+        readings={alias: side.readings[first]} if first in side.readings else {},
         where=side.groups[-1].where,
         aliases=side.aliases,
         discriminator=side.discriminator,
         alike=side.alike,
+        once={alias} if once else set(),
+        called={alias: relation.alias} if once else {},
     )
     key, time = relation.record.get(KEY), relation.record.get(TIME)
     record = {KEY: key} if isinstance(key, exp.Column) else {}

@@ -26,6 +26,8 @@ def as_looked_up(
     alias = relation.base
     if not by_events:
         return side, False
+    if side.once:
+        return side, False
     if side.queries:
         return side, not one_group(side, keys)
     if not side.is_table:

@@ -7,7 +7,7 @@ from sqlglot import exp
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.flat import Flat
-from kaflow_engine.sql.groups.driving import check_looked_up
+from kaflow_engine.sql.groups.driving import check_driven
 from kaflow_engine.sql.shape import BATCH_TIME, JoinKind, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of
 from kaflow_engine.sql.syntax import at_line
@@ -63,13 +63,13 @@ def check_kind(kind: JoinKind, alias: str, side: Flat, before: Flat, at: Locatio
         SqlError: With the way out.
     """
     if before.rows_of is not None:
-        return check_looked_up(kind, alias, side, at)
+        return check_driven(kind, alias, side, before.rows_of, at)
     first = before.called.get(before.sources[0][0], before.sources[0][0])
-    match before.is_table, side.is_table or bool(side.queries):
+    match before.is_table, side.is_table or bool(side.queries.keys() - side.once):
         case (True, True):
             return
         case (True, False):
-            raise _joined_events(kind, alias, first, at)
+            raise _joined_events(kind, alias, first, at, is_topic=not side.groups)
         case (False, True) if kind in ("RIGHT", "FULL"):
             raise SqlError(
                 f"{kind} JOIN would keep rows of table '{alias}' that no event of '{first}' meets",
@@ -80,13 +80,16 @@ def check_kind(kind: JoinKind, alias: str, side: Flat, before: Flat, at: Locatio
             return
 
 
-def _joined_events(kind: JoinKind, alias: str, first: str, at: Location | None) -> SqlError:
+def _joined_events(
+    kind: JoinKind, alias: str, first: str, at: Location | None, *, is_topic: bool
+) -> SqlError:
     if kind in ("LEFT", "FULL"):
+        tables = f"; or declare topics: <topic>: table: true for '{alias}', too"
         return SqlError(
             f"{kind} JOIN would keep rows of table '{first}' that no event of '{alias}' meets",
             at,
-            f"write FROM {alias} LEFT JOIN {first}: each event looks up its row; or declare "
-            f"topics: <topic>: table: true for '{alias}', too",
+            f"write FROM {alias} LEFT JOIN {first}: each event looks up its row"
+            + (tables if is_topic else ""),
         )
     return SqlError(
         f"'{alias}' is joined to tables, and its events drive the join",

@@ -11,7 +11,7 @@ from kaflow_engine.model.pipelines.own_settings import as_said_by
 from kaflow_engine.model.query_settings import WithinSpec
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.events.sides import event_aliases, left_events
-from kaflow_engine.plan.planner.roles import TopicRole
+from kaflow_engine.plan.planner.roles import TopicRole, time_to_live
 from kaflow_engine.plan.planner.steps import KeyStep, Needs
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.groups.event_time import TIME
@@ -158,10 +158,9 @@ def matching_of(
     if spec.emission.type != "on_match":
         return None
     said, events = spec.within or WithinSpec(), event_aliases(shape, roles)
-    ttls = {role.name: role.ttl for role in roles}
     joined = [join for join in shape.joins if join.alias in events]
     return Matching(
-        within={join.alias: _within(said, shape, join, ttls) for join in joined},
+        within={join.alias: _within(said, shape, join, roles) for join in joined},
         grace=said.grace,
         left=left_events(shape, roles),
         latest=spec.row_time == "latest",
@@ -169,11 +168,12 @@ def matching_of(
 
 
 def _within(
-    said: WithinSpec, shape: QueryShape, join: JoinShape, ttls: Mapping[str, int]
+    said: WithinSpec, shape: QueryShape, join: JoinShape, roles: Sequence[TopicRole]
 ) -> Within:
     apart = said.of_join(join.called)
     before, after = (apart.after, apart.before) if join.turned else (apart.before, apart.after)
-    side, driving = ttls[shape.source(join.alias).topic], ttls[shape.driving.topic]
+    side = time_to_live(shape.source(join.alias), roles)
+    driving = time_to_live(shape.driving, roles)
     return Within(
         before=side if before is None else before, after=driving if after is None else after
     )
@@ -197,7 +197,7 @@ def kept_roles(
         own = {role.name: role.said_by(shape.said_at) for role in roles}
         said = with_emission(spec, shape, roles, grouped=grouped)
         matching = matching_of(said, shape, tuple(own.values()))
-        for source in shape.read:
+        for source in (each for each in shape.read if each.query is None):
             role = own[source.topic]
             kept = (role.ttl, role.ttl_from)
             if matching is not None and said.within is not None:
@@ -223,6 +223,5 @@ def row_times(
         for chain in chains
         if not chain.shape.is_table and as_said_by(spec, chain.shape.said_at).row_time == "latest"
     ]
-    return frozenset(
-        shape.source(alias).topic for shape in shapes for alias in event_aliases(shape, roles)
-    )
+    sources = (shape.source(each) for shape in shapes for each in event_aliases(shape, roles))
+    return frozenset(source.topic for source in sources if source.query is None)

@@ -160,8 +160,9 @@ def _wrong_joins(
         )
     elif left and len(keys) > 1:
         line = next(join.line for join in shape.joins if join.alias == left[0])
+        called = shape.source(left[0]).called or left[0]
         yield SqlError(
-            f"LEFT JOIN of events ('{left[0]}') beside events that are joined over another key: "
+            f"LEFT JOIN of events ('{called}') beside events that are joined over another key: "
             "a row could wait for one of them, and leave for the other",
             at_line(start, line),
             "write INNER JOIN; or write the rows of the first join to a topic, and join that in "

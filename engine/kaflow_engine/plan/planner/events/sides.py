@@ -11,7 +11,8 @@ from kaflow_engine.sql.shape import Expr, QueryShape
 def event_aliases(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
     """Return the joined sides that are events."""
     dimensions = {role.name for role in roles if role.dimension}
-    return frozenset(s.alias for s in shape.read[1:] if not s.table and s.topic not in dimensions)
+    topics = (s.alias for s in shape.read[1:] if not s.table and s.topic not in dimensions)
+    return frozenset((*topics, *(s.alias for s in shape.sources[1:] if s.once)))
 
 
 def left_events(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
