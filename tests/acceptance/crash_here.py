@@ -56,7 +56,7 @@ from kaflow_engine.runtime.tasks.memory import settle_in
 from kaflow_engine.state.storage.lease import hold_lease
 from tests.acceptance.crash_orders import End, Order
 from tests.acceptance.crash_pipeline import START, copy_plan, crash_plan
-from tests.acceptance.crash_relations import relations_plan
+from tests.acceptance.crash_relations import meetings_plan, relations_plan
 from tests.acceptance.crash_sinks import settings_of, sinks_plan
 from tests.acceptance.faults_here import fill, kill_behind, wild
 
@@ -217,6 +217,8 @@ def plan_of(order: Order) -> Flow:
         return copy_plan(order.name, order.inputs, order.delivery)
     if order.pipeline == "relations":
         return relations_plan(order.name, order.inputs)
+    if order.pipeline == "meetings":
+        return meetings_plan(order.name, order.inputs)
     if order.pipeline == "sinks":
         return sinks_plan(order.name, order.inputs, order.sink, order.connection)
     about = (order.delivery, order.warehouse, order.changed, order.on_data_loss, order.on_error)

@@ -124,6 +124,12 @@ TRIED = {
         pipeline="relations",
         without=(*OF_TABLES, *OF_REPLACING, *OF_PIECES),
     ),
+    "meetings": Kind(
+        title="topics of windows that look up, and meet events",
+        several=True,
+        pipeline="meetings",
+        without=(*OF_TABLES, *OF_REPLACING, *OF_PIECES),
+    ),
     "clickhouse": Kind(
         title="tables of ClickHouse",
         pipeline="sinks",
@@ -137,8 +143,8 @@ TRIED = {
         without=("files_written", *OF_PIECES, *OF_REPLACING),
     ),
 }
-"""Those, a pipeline whose rows replace each other or leave when windows close, and one that writes
-rows and changes into a system that a file names."""
+"""Those, pipelines whose rows replace each other, or leave when windows close and are joined then,
+and one that writes rows and changes into a system that a file names."""
 
 
 class Outputs:

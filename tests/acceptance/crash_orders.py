@@ -27,8 +27,8 @@ class Order:
     """By how many milliseconds the clock of the brokers is ahead of this one."""
     max_clock_skew: str = "5m"
     pipeline: str = "crash"
-    """`crash`; `copy`: the same topics without a join; `relations`: with windows and tables; or
-    `sinks`: two outputs of the kind `sink`."""
+    """`crash`; `copy`: the same topics without a join; `relations`: with windows and tables;
+    `meetings`: windows that look up, and meet events; `sinks`: two outputs of the kind `sink`."""
     sink: str = ""
     connection: Mapping[str, str] = field(default_factory=dict)
     """What the configuration says of the system behind `sink`."""
