@@ -6,6 +6,7 @@ Without Spark: the supervisor, the batch log, RocksDB and the transactional sink
 import json
 import shutil
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,35 @@ def test_what_is_left_of_a_state_that_was_lost_can_be_dropped(world):
     assert "no directory on this machine" in told.stderr
     assert world.run(name).said == ""
     assert "unknown state 'never'" in world.state("drop", "never", "--yes", code=10).stderr
+
+
+def test_what_windows_wait_for_is_shown_and_rescaled(world):
+    """Rows of windows have no record of their own: what is kept of them stands under their keys."""
+
+    def begun(name):
+        create_outputs(world.kafka, name, several=True)
+        world.run(name, "commit_logged:2", pipeline="meetings")
+
+    def finished(name):
+        world.run(name, pipeline="meetings")
+        assert json.loads(world.state("verify", name, "--json").stdout)["sound"]
+        return delivered(world.kafka, name, log_of(world.path, name), several=True)
+
+    begun("meeting")
+    shown = json.loads(world.state("show", "meeting", "--json", "--limit", "9999").stdout)
+    waiting = [row for row in shown if row["side"] == "waiting"]
+    assert len(waiting) > 5
+    assert {row["record"] for row in waiting} == {None}
+    ages = {_time(row["expires"]) - _time(row["event_time"]) for row in waiting}
+    assert ages == {timedelta(minutes=20 + 10)}  # `within`, and the delay of the windows
+    sides = json.loads(world.state("size", "meeting", "--json").stdout)
+    assert "rows of 'aggregate:meeting.out.rows#1', kept for later matches" in {
+        side["what"] for side in sides
+    }
+    begun("meeting-7")
+    world.state("rescale", "meeting-7", "--partitions", "7")
+    assert finished("meeting-7") == finished("meeting")
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))

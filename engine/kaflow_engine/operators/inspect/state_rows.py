@@ -101,7 +101,8 @@ def _events(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence
     records = [
         None if made else _record(topic, part, off) for _, _, part, off in orders.to_pylist()
     ]
-    rows = entry_rows(key_texts(keys), records, stamps, pc.add(stamps, params.ttl), s=texts)
+    due = pc.add(stamps, params.ttl + _join(flow, side).delay)
+    rows = entry_rows(key_texts(keys), records, stamps, due, s=texts)
     return decoded(rows, [("s", _named(params))])
 
 
@@ -128,7 +129,8 @@ def _drivers(
     if side.kind in ("kept", "keyless"):
         packed["flags"] = found["flags"]
         more = [(Column("outcome", "VARCHAR"), f"coalesce({class_sql('flags', '0')}, 'sent on')")]
-    rows = entry_rows(texts, _origins(flow, side, suffixes), found["ts"], found["due"], **packed)
+    due = pc.add(found["due"], join.delay)
+    rows = entry_rows(texts, _origins(flow, side, suffixes), found["ts"], due, **packed)
     return decoded(rows, chosen, more)
 
 

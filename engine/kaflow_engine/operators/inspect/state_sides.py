@@ -147,7 +147,10 @@ def driving_behind(flow: Flow, side: StateSide) -> Driving:
 
 def describe(side: StateSide, flow: Flow) -> str:
     """Say what the entries of a side are."""
-    driving = source_of(flow, driving_behind(flow, side)).name
+    driving = f"records of '{source_of(flow, driving_behind(flow, side)).name}'"
+    keeper = operator_of_state(flow, side.step)
+    if isinstance(keeper, KeyedJoin) and keeper.chain is not None:
+        driving = f"rows of '{keeper.rows.input}'"
     match side.kind:
         case "dimension":
             return f"value of dimension '{side.name}'"
@@ -156,17 +159,17 @@ def describe(side: StateSide, flow: Flow) -> str:
         case "events":
             return f"events of '{side.name}'"
         case "kept":
-            return f"records of '{driving}', kept for later matches"
+            return f"{driving}, kept for later matches"
         case "waiting":
             return "waiting rows"
         case "matches":
-            return f"matches of kept records of '{driving}'"
+            return f"matches of kept {driving}"
         case "keyless":
-            return f"records of '{driving}' without a join key"
+            return f"{driving} without a join key"
         case "emitted":
             return "rows that are formed again when a dimension changes"
         case "accounts":
-            return f"what became of records of '{driving}'"
+            return f"what became of {driving}"
         case "groups":
             return "what is kept of groups"
         case "rows":
