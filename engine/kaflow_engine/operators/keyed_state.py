@@ -272,8 +272,8 @@ class StepState:
             The earliest due time among the puts and, if `due` was asked, of what is left.
         """
         self._gather()
-        for part, tables in sorted(self._changes.items()):
-            self._task.write_changes(self._step, part, pa.concat_tables(tables))
+        for part in sorted(self._changes):  # each is let go of, for they may be many
+            self._task.write_changes(self._step, part, pa.concat_tables(self._changes.pop(part)))
         return min(self._dues, default=None)
 
     def _add(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> None:

@@ -29,6 +29,7 @@ from kaflow_engine.state.reader import CopySize, Entries, Scanned, StateRef, suc
 _META = b""  # sorts before every state key, none of which is empty
 _FIRST_KEY = b"\x00"
 _GET = 1000  # keys at once: a longer list is slower, and takes memory that is never given back
+_AT_ONCE = 20_000  # changes that are Python objects at once; a million of them take 150 MiB
 _KEEP_QUIET = 32
 _SETTLE_S = 30.0
 
@@ -131,13 +132,14 @@ class RocksCopy:
             raise ValueError(f"batch {batch} cannot be applied to {self.path} at {self._applied}")
         write = WriteBatch(raw_mode=True)
         put, delete = write.put, write.delete
-        for key, value in zip(*change_lists(changes), strict=True):
-            if not key:
-                raise ValueError("a state key must not be null or empty")
-            if value is None:
-                delete(key)
-            else:
-                put(key, value)
+        for some in changes.to_batches(max_chunksize=_AT_ONCE):
+            for key, value in zip(*change_lists(some), strict=True):
+                if not key:
+                    raise ValueError("a state key must not be null or empty")
+                if value is None:
+                    delete(key)
+                else:
+                    put(key, value)
         self._write(write, batch)
 
     def advance(self, batch: int, *, store: bool = False) -> None:

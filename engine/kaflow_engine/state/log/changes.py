@@ -32,7 +32,7 @@ def to_changes(keys: Sequence[bytes], values: Sequence[bytes | None]) -> pa.Tabl
     return pa.Table.from_arrays(columns, schema=CHANGES)
 
 
-def change_lists(changes: pa.Table) -> tuple[list[bytes], list[bytes | None]]:
+def change_lists(changes: pa.Table | pa.RecordBatch) -> tuple[list[bytes], list[bytes | None]]:
     """Return keys and values as Python lists."""
     keys = cast(list[bytes], changes.column("key").to_pylist())
     return keys, cast("list[bytes | None]", changes.column("value").to_pylist())
