@@ -18,6 +18,10 @@ BEYOND_THE_ORACLE = {
     "the event time is in the key",
     "groups of a FULL JOIN have rows of both sides, and windows may be open beside it",
     "each join has its own times, and a RIGHT JOIN may come first",
+    "windows of a union meet events",
+    "windows behind a join of windows and events are joined again",
+    "windows meet the next one of their key",
+    "windows of a union look up a table",
     "a window sees a row of a table that is newer than itself, also when a record of that row "
     "comes in the same batch",
     "changes of a table meet events",

@@ -43,6 +43,8 @@ class Chain:
     first of them, and others may have edges of their own with the number of the chain."""
     transforms: tuple[Transform, ...] = ()
     """Each behind those whose rows it takes."""
+    gathers: tuple[Aggregate | Runs | KeyedJoin, ...] = ()
+    """What takes the rows of other chains, where there are any."""
     below: tuple[int, ...] = ()
     """The numbers of the chains whose rows it takes behind their groups or transforms: several that
     it gathers, or one whose rows look something up; `driving` is the edge of the first of them."""
@@ -53,9 +55,10 @@ class Chain:
         return self.driving.chain
 
     @property
-    def head(self) -> Project | Materialize | TableJoin:
+    def head(self) -> Project | Materialize | TableJoin | Aggregate | Runs | KeyedJoin:
         """The operator by which dead letters name it on their way."""
-        return self.projections[0] if self.projections else self.tables[0]
+        first = (*self.projections[:1], *self.tables[:1])
+        return first[0] if first else self.gathers[0]
 
     @property
     def ends(self) -> tuple[Project, ...]:
@@ -76,11 +79,12 @@ class Chain:
 
 def chains(flow: Flow) -> tuple[Chain, ...]:
     """Return the chains, in the order of the first projections of each; those last that are only
-    looked up."""
+    looked up, or joined."""
     written = [project for project in projections(flow) if _is_written(flow, project)]
     tables = (each for each in flow.operators if isinstance(each, Materialize))
+    joined = (each for each in aggregates(flow) if each.chain is not None and not each.is_table)
     edges: dict[int, Driving] = {}
-    for operator in (*written, *projections(flow), *tables):
+    for operator in (*written, *projections(flow), *tables, *joined):
         edge = driving_of(flow, operator)
         edges.setdefault(edge.chain, edge)
     return tuple(_chain(flow, edge) for edge in edges.values())
@@ -234,8 +238,8 @@ def _chain(flow: Flow, edge: Driving) -> Chain:
         if not isinstance(each, Decode) and driving_of(flow, each).chain == edge.chain
     ]
     tables = tuple(each for each in mine if isinstance(each, Materialize | TableJoin))
-    own = (e for e in mine if isinstance(e, Aggregate | Runs | KeyedJoin) and e.chain is not None)
-    first = next(own, None)
+    kinds = Aggregate | Runs | KeyedJoin
+    own = tuple(e for e in mine if isinstance(e, kinds) and e.chain is not None)
     return Chain(
         driving=edge,
         joins=tuple(each for each in mine if isinstance(each, KeyedJoin)),
@@ -243,7 +247,8 @@ def _chain(flow: Flow, edge: Driving) -> Chain:
         ledger=next((each for each in mine if isinstance(each, Ledger)), None),
         tables=tables,
         transforms=tuple(each for each in mine if isinstance(each, Transform)),
-        below=() if first is None else _below(flow, first),
+        gathers=own,
+        below=_below(flow, own[0]) if own else (),
     )
 
 
