@@ -238,8 +238,8 @@ def _chain(flow: Flow, edge: Driving) -> Chain:
         if not isinstance(each, Decode) and driving_of(flow, each).chain == edge.chain
     ]
     tables = tuple(each for each in mine if isinstance(each, Materialize | TableJoin))
-    kinds = Aggregate | Runs | KeyedJoin
-    own = tuple(e for e in mine if isinstance(e, kinds) and e.chain is not None)
+    may_have = (each for each in mine if isinstance(each, Aggregate | Runs | KeyedJoin))
+    own = tuple(each for each in may_have if each.chain is not None)
     return Chain(
         driving=edge,
         joins=tuple(each for each in mine if isinstance(each, KeyedJoin)),

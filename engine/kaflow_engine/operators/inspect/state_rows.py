@@ -23,7 +23,6 @@ from kaflow_engine.operators.inspect.table_rows import decode_side, decode_table
 from kaflow_engine.operators.join.identity import (
     events_of_groups,
     identity_of,
-    meets_events,
 )
 from kaflow_engine.operators.join.row_codec import read_drivers, read_events
 from kaflow_engine.operators.join.temporal_join import read_versions
@@ -203,7 +202,7 @@ def _due(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[by
 def _origins(flow: Flow, side: StateSide, suffixes: Sequence[bytes]) -> list[str | None]:
     """Return the driving records that stand at the head of suffixes; None of rows of groups."""
     keeper = operator_of_state(flow, side.step)
-    if isinstance(keeper, KeyedJoin) and meets_events(flow, keeper):
+    if isinstance(keeper, KeyedJoin) and identity_of(flow, keeper).of_groups:
         return [None] * len(suffixes)
     topic = source_of(flow, driving_behind(flow, side)).name
     return [_record(topic, *read_place(suffix)) for suffix in suffixes]

@@ -4,13 +4,14 @@ Several rows of groups may have one record, or none. Those that come to one join
 are numbered in their order.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from kaflow_engine.duck.queries import query
-from kaflow_engine.flow.chains.chain import chain_of
+from kaflow_engine.flow.chains.chain import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins_before, operator_of
 from kaflow_engine.flow.operators import Decode, KeyedJoin
@@ -65,20 +66,13 @@ class Identity:
 def identity_of(flow: Flow, join: KeyedJoin) -> Identity:
     """Return what tells the driving rows of a join apart."""
     passed = sum(len(each.parting) for each in joins_before(flow, join))
-    return Identity(passed=passed, of_groups=meets_events(flow, join))
+    return Identity(passed=passed, of_groups=meets_events(chain_of(flow, join)))
 
 
-def meets_events(flow: Flow, join: KeyedJoin) -> bool:
-    """Tell whether driving rows are those of groups, and events are joined to them."""
-    chain = chain_of(flow, join)
-    return bool(chain.below) and any(each.events for each in chain.joins)
-
-
-def of_rows_of_groups(flow: Flow, join: KeyedJoin) -> bool:
-    """Tell whether rows of groups rest in a join, or meet events that do."""
-    return meets_events(flow, join) or any(
-        events_of_groups(flow, each) for each in chain_of(flow, join).joins
-    )
+def meets_events(chain: Chain) -> bool:
+    """Tell whether the driving rows of a chain are those of groups, and events are joined to
+    them."""
+    return bool(chain.below) and any(join.events for join in chain.joins)
 
 
 def events_of_groups(flow: Flow, join: KeyedJoin) -> tuple[int, ...]:
@@ -87,25 +81,23 @@ def events_of_groups(flow: Flow, join: KeyedJoin) -> tuple[int, ...]:
     return tuple(i for i, made in sides if not isinstance(made, Decode))
 
 
-def numbered(flow: Flow, join: KeyedJoin, rows: pa.Table) -> pa.Table:
+def numbered(join: KeyedJoin, rows: pa.Table, *, drives: bool, sides: Collection[int]) -> pa.Table:
     """Return rows of schema EXCHANGE of which those of groups have their numbers as members.
 
     Args:
-        flow: What runs.
         join: The join that takes them.
-        rows: Of one batch, and of one part of it.
+        rows: All of one batch.
+        drives: Driving rows of its chain are those of groups, which have numbers from its first
+            join on.
+        sides: Those whose events are rows of groups.
     """
-    drives = join.chain is not None and meets_events(flow, join)
-    sides = events_of_groups(flow, join)
-    if not rows.num_rows or not (drives or sides):
-        return rows
-    own = f"kind = {DRIVING}" if drives else "FALSE"
+    own = f"kind = {DRIVING}" if drives and join.chain is not None else "FALSE"
     members = "coalesce(members, []::BIGINT[])"
     order = ", ".join((*TRIGGER, *ORIGIN, "members"))
     number = f"row_number() OVER (PARTITION BY kind, side, key ORDER BY {order})"
     found = query(
         f"SELECT CASE WHEN {own} THEN list_concat({members}, [d_part, d_off, number]) "
-        f"WHEN kind <> {DRIVING} AND list_contains({list(sides)}::INTEGER[], side) "
+        f"WHEN kind <> {DRIVING} AND list_contains({[*sides]}::INTEGER[], side) "
         f"THEN list_append({members}, number) ELSE members END AS members "
         f"FROM (SELECT *, {number} AS number FROM (SELECT *, row_number() OVER () AS place "
         "FROM rows)) ORDER BY place",

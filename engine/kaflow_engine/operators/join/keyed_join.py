@@ -14,7 +14,7 @@ from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.handover import HandOn
 from kaflow_engine.operators.join.emit import fates, leave, lookups
 from kaflow_engine.operators.join.expiry import expire
-from kaflow_engine.operators.join.identity import numbered, of_rows_of_groups
+from kaflow_engine.operators.join.identity import numbered
 from kaflow_engine.operators.join.interval_join import (
     add_waiting,
     combine,
@@ -32,9 +32,7 @@ from kaflow_engine.operators.join.temporal_join import load_versions, look_up, s
 from kaflow_engine.operators.join.update_emission import load_emitted, reemit
 from kaflow_engine.operators.join.workspace import DRIVERS, NEVER, JoinWorkspace
 from kaflow_engine.operators.keyed_state import WAITING, StepState
-from kaflow_engine.operators.outcomes.outcomes import (
-    FILTERED,
-)
+from kaflow_engine.operators.outcomes.outcomes import FILTERED
 from kaflow_engine.operators.rows.reports import due_report, report_rows
 from kaflow_engine.operators.rows.schemas import DRIVING, OF_RECORDS, SIDE, TRIGGER
 from kaflow_engine.operators.rows.task import BatchContext, Task
@@ -70,6 +68,7 @@ def run_join(
             hand_on=hand_on,
             batch=batch,
             state=StepState(task, join.state, flow.partitions),
+            moved=_moved(here),
         )
         found += _run(work, here, counters)
         due = work.state.write()
@@ -88,19 +87,18 @@ def _run(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> list[pa
     Where rows of groups come, those of phase 0 are taken first: they are not late, and meet what is
     about to expire.
     """
-    if not of_rows_of_groups(work.flow, work.join):
-        work = replace(work, moved=_moved(here))
+    if not work.takes_groups:
         return [*expire(work, counters), *_taken(work, here, counters)]
+    here = numbered(work.join, here, drives=work.identity.of_groups, sides=work.of_events)
     timed = pc.less(here["t_phase"], OF_RECORDS)
     first, later = keep(here, timed), keep(here, pc.invert(timed))
     found: list[pa.Table] = []
     if first.num_rows:
         early = replace(work, early=True, moved=_moved(first))
-        found += _taken(early, numbered(work.flow, work.join, first), counters)
+        found += _taken(early, first, counters)
         work.state.show_changes()
     found += expire(work, counters, looks=bool(first.num_rows))
-    late = replace(work, moved=_moved(later))
-    return [*found, *_taken(late, numbered(work.flow, work.join, later), counters)]
+    return [*found, *_taken(replace(work, moved=_moved(later)), later, counters)]
 
 
 def _taken(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> list[pa.Table]:

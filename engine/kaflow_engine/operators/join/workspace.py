@@ -27,7 +27,12 @@ from kaflow_engine.flow.graph import readers_of, source_of
 from kaflow_engine.flow.operators import KeyedJoin, Ledger
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.handover import HandOn
-from kaflow_engine.operators.join.identity import Identity, events_of_groups, identity_of
+from kaflow_engine.operators.join.identity import (
+    Identity,
+    events_of_groups,
+    identity_of,
+    meets_events,
+)
 from kaflow_engine.operators.keyed_state import StepState
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.watermark import END
@@ -113,6 +118,12 @@ class JoinWorkspace:
     def ledger(self) -> Ledger | None:
         """Accounts for rows that part; None where they do not."""
         return self.chain.ledger
+
+    @cached_property
+    def takes_groups(self) -> bool:
+        """Rows of groups rest in a join of the chain, or meet events that do."""
+        joins = self.chain.joins
+        return meets_events(self.chain) or any(events_of_groups(self.flow, e) for e in joins)
 
     @property
     def of_groups(self) -> bool:

@@ -123,7 +123,9 @@ def delay_of_sides(
     """
     grouped = {each.aggregate.id: each for chain in made for each in chain.grouped}
     start, delay = spec.place(*parts.branches[0].write.query_at), 0
-    for source in (source for source in parts.shape.sources if source.once and source.query):
+    for source in parts.shape.sources:
+        if source.query is None or not source.once:
+            continue
         found = grouped[tables[source.query]]
         join = next(join for join in parts.shape.joins if join.alias == source.alias)
         if found.aggregate.is_table:

@@ -41,7 +41,7 @@ def _wrong_branch(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> I
         yield from _wrong_table(spec, branch, keys)
     elif write.output.table is not None and is_made_of_groups(branch):
         yield ModelError(
-            f"table '{write.output.table}' cannot hold what a transform or a look-up makes of "
+            f"table '{write.output.table}' cannot hold what a transform or a join makes of "
             "groups: there only its group tells a row from others",
             spec.place(*write.at, "table"),
             "write them to a topic, and that topic into a table in another pipeline",

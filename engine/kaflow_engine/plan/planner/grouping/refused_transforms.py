@@ -23,9 +23,11 @@ def wrong_transforms(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Ite
 
 
 def is_made_of_groups(branch: BranchParts) -> bool:
-    """Tell whether a transform, or a look-up, makes rows of those of groups."""
+    """Tell whether a transform, a look-up or a join of events makes rows of those of groups."""
     transformed = bool(branch.groups) and branch.groups[-1].shape.transform is not None
     looked_up = not branch.groups and branch.shape.rows_of is not None
+    if any(source.once for source in branch.shape.sources) and not branch.groups:
+        return True
     return (transformed or looked_up) and not _is_of_records(branch.shape)
 
 
