@@ -11,6 +11,7 @@ from kaflow_engine.duck.functions.signature import Function
 from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.types.copied import copy_in_coalesce
 
 _NOT_BY_PLACE = (exp.PropertyEQ, exp.Kwarg, exp.Alias, exp.Distinct, exp.Order, exp.Star)
 
@@ -42,7 +43,12 @@ def with_functions(tree: Tree, at: Location | None) -> Tree:
         call.set("this", function.key)
         if function.aggregates:
             _over_list(call)
+    copy_in_coalesce(copy, _is_of_project)
     return copy
+
+
+def _is_of_project(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and bool(catalogue.IN_PLANS.fullmatch(node.name))
 
 
 def _over_list(call: exp.Anonymous) -> None:
