@@ -9,6 +9,9 @@ from typing import Any
 import duckdb
 from duckdb.func import SPECIAL
 
+from kaflow_engine.duck.wide.integers import is_digits, is_wide
+from kaflow_engine.duck.wide.taught import teach
+
 Error = duckdb.Error
 
 SETTINGS: Mapping[str, str | int | bool] = {
@@ -44,6 +47,8 @@ def described(select: str) -> tuple[tuple[str, str], ...]:
 
 def casts(text: str, kind: str) -> bool:
     """Tell whether a text can be read as a value of a type."""
+    if is_wide(kind):
+        return is_digits(text, kind)
     with _database(os.getpid()).cursor() as connection:
         row = connection.execute(f"SELECT TRY_CAST(? AS {kind}) IS NOT NULL", [text]).fetchone()
     return row is not None and bool(row[0])
@@ -97,6 +102,8 @@ def type_name(kind: str) -> str:
     Raises:
         Error: DuckDB knows no such type.
     """
+    if is_wide(kind.upper()):
+        return kind.upper()
     with _database(os.getpid()).cursor() as connection:
         return str(connection.sqltype(kind))
 
@@ -157,6 +164,7 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
     """Open the database of a process: a forked one must not use that of its parent."""
     connection = duckdb.connect(config=dict(SETTINGS))
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    teach(connection)
     connection.execute("SET lock_configuration = true")
     for name in [*_declared]:
         _create(connection, name)

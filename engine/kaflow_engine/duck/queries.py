@@ -10,6 +10,7 @@ import duckdb
 
 from kaflow_engine.duck.functions import catalogue
 from kaflow_engine.duck.functions.signature import Function
+from kaflow_engine.duck.wide.taught import teach
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning needs names and types only, and it takes long to load
@@ -31,6 +32,7 @@ def connect() -> duckdb.DuckDBPyConnection:
     """Open an in-memory database with one thread, UTC, bounded memory and no way out of it."""
     connection = duckdb.connect(config=dict(SETTINGS))
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    teach(connection)
     # Not enable_external_access: without it DuckDB does not find tables by Python name either.
     # Without files there are no extensions, and without extensions no network.
     connection.execute("SET disabled_filesystems = 'LocalFileSystem'")

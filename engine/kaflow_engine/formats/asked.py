@@ -10,6 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck import queries
+from kaflow_engine.duck.wide.integers import BIGNUM
+from kaflow_engine.duck.wide.taught import tried_cast
+from kaflow_engine.duck.wide.vectors import number_in
 from kaflow_engine.formats.decoded import BadValue, Decoded, gathered, schema_of, shown
 from kaflow_engine.formats.types import arrow_type, parse_type, type_text
 from kaflow_engine.model.columns import Column
@@ -57,9 +60,10 @@ def as_asked(
             continue
         array = table.column(column.name).combine_chunks()
         if wanted != carried[column.name]:
-            array, fits = _try_cast(array, wanted)
+            own, given = carried[column.name], array
+            array, fits = _try_cast(given, wanted, own)
             for at in np.flatnonzero(~fits & good):
-                value = shown(str(table.column(column.name)[int(at)].as_py()))
+                value = shown(_text(given[int(at)].as_py(), own))
                 why = f"column '{column.name}': {value} is not a {wanted}"
                 bad.append(BadValue(int(rows[at]), "WrongType", why))
             good &= fits
@@ -81,8 +85,14 @@ def gathered_parts(
     )
 
 
-def _try_cast(array: pa.Array, wanted: str) -> tuple[pa.Array, Bools]:
-    sql = f"SELECT TRY_CAST(c AS {wanted}) AS c FROM rows"
+def _text(value: object, carried: str) -> str:
+    if carried == BIGNUM and isinstance(value, bytes):
+        return str(number_in(value))
+    return str(value)
+
+
+def _try_cast(array: pa.Array, wanted: str, of: str) -> tuple[pa.Array, Bools]:
+    sql = f"SELECT {tried_cast('c', wanted, of)} AS c FROM rows"
     try:
         found = queries.query(sql, rows=pa.table({"c": array})).column("c").combine_chunks()
     except (duckdb.BinderException, duckdb.ConversionException):  # no cast between these types

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.formats.types import arrow_type
+from kaflow_engine.duck import queries
+from kaflow_engine.duck.wide.integers import in_duckdb
+from kaflow_engine.formats.types import arrow_type, parse_type, type_text, without_wide
 from kaflow_engine.model.columns import Column
 
 
@@ -63,6 +65,16 @@ class Unreadable(Exception):
 def schema_of(columns: Sequence[Column]) -> pa.Schema:
     """Return the Arrow schema of a decoded table with these columns."""
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
+
+
+def array_of(values: Sequence[object], kind: str) -> pa.Array:
+    """Return Python values as a column of a DuckDB type; wide integers are texts of digits."""
+    carried = type_text(without_wide(parse_type(kind)))
+    array = pa.array(values, arrow_type(carried))
+    if carried == type_text(parse_type(kind)):
+        return array
+    cast = f"SELECT CAST(c AS {in_duckdb(kind)}) AS c FROM rows"
+    return queries.query(cast, rows=pa.table({"c": array})).column("c").combine_chunks()
 
 
 def gathered(

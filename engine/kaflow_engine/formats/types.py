@@ -1,6 +1,6 @@
 """DuckDB types as data, read from and written as the text that DuckDB uses for them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
@@ -9,6 +9,7 @@ import duckdb
 import duckdb.sqltypes
 
 from kaflow_engine.duck import queries, quoting
+from kaflow_engine.duck.wide.integers import is_wide
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.columns import Column
 
@@ -72,7 +73,9 @@ INTEGERS: dict[str, tuple[int, int]] = {
 
 @lru_cache(maxsize=1024)
 def parse_type(text: str) -> Type:
-    """Read a DuckDB type; raise ModelError when DuckDB does not know it."""
+    """Read a DuckDB type, `U256` or `I256`; raise ModelError when DuckDB does not know it."""
+    if is_wide(text):
+        return Scalar(text)
     try:
         with queries.cursor() as connection:
             return _from_duckdb(connection.type(text))
@@ -116,16 +119,25 @@ def type_text(kind: Type) -> str:
 
 def without_uuid(kind: Type) -> Type:
     """Return the type with VARCHAR for UUID, which Arrow carries as text."""
+    return _texts(kind, lambda name: name == "UUID")
+
+
+def without_wide(kind: Type) -> Type:
+    """Return the type with VARCHAR for wide integers, of which Arrow makes no nested values."""
+    return _texts(kind, is_wide)
+
+
+def _texts(kind: Type, is_text: Callable[[str], bool]) -> Type:
     match kind:
-        case Scalar(name="UUID"):
-            return Scalar("VARCHAR")
+        case Scalar(name=name):
+            return Scalar("VARCHAR") if is_text(name) else kind
         case List(element=element):
-            return List(without_uuid(element))
+            return List(_texts(element, is_text))
         case Struct(fields=fields):
-            return Struct(tuple((name, without_uuid(field)) for name, field in fields))
+            return Struct(tuple((name, _texts(field, is_text)) for name, field in fields))
         case Map(key=key, value=value):
-            return Map(without_uuid(key), without_uuid(value))
-        case Scalar() | Decimal():
+            return Map(_texts(key, is_text), _texts(value, is_text))
+        case Decimal():
             return kind
         case _:
             assert_never(kind)

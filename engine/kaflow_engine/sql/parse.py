@@ -15,7 +15,7 @@ from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.sql.streamable import line_of, reject_set_operations
 from kaflow_engine.sql.syntax import DIALECT, AsWritten, at_line, syntax_error, unfinished
-from kaflow_engine.sql.types.functions import with_functions
+from kaflow_engine.sql.types.as_run import as_run
 
 _PLAIN = {TokenType.VAR, TokenType.NUMBER}
 _DASHED = re.compile(r"\w-\w")
@@ -75,7 +75,7 @@ def parse_select(sql: str, at: Location | None = None) -> exp.Query:
     tree = statements[0]
     if not isinstance(tree, exp.Select | exp.SetOperation):
         raise SqlError("the query is not a SELECT", at, "write SELECT … FROM topic …")
-    return with_functions(tree, at)
+    return as_run(tree, at)
 
 
 def output_names(sql: str) -> tuple[str, ...] | None:

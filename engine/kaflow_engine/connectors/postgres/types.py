@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kaflow_engine.connectors.contract import Unfit
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.wide.integers import BIGNUM, DIGITS
 from kaflow_engine.flow.records import KEY
 from kaflow_engine.model.columns import Column
 
@@ -22,6 +23,7 @@ _TYPES: dict[str, tuple[str, ...]] = {
     "UBIGINT": ("numeric(20,0)", "numeric"),
     "HUGEINT": ("numeric(39,0)", "numeric"),
     "UHUGEINT": ("numeric(39,0)", "numeric"),
+    BIGNUM: ("numeric(78,0)", "numeric"),
     "FLOAT": ("real",),
     "DOUBLE": ("double precision",),
     "VARCHAR": ("text", "character varying"),
@@ -85,7 +87,7 @@ def holds(column: str, kind: str) -> bool:
     >>> holds("numeric(12,3)", "DECIMAL(9,2)"), holds("numeric(9,3)", "DECIMAL(9,2)")
     (True, False)
     """
-    if found := _DECIMAL.fullmatch(kind):
+    if found := _DECIMAL.fullmatch(f"DECIMAL({DIGITS},0)" if kind == BIGNUM else kind):
         width, scale = int(found[1]), int(found[2])
         if column == "numeric":
             return True

@@ -16,12 +16,12 @@ from kaflow_engine.formats.avro.decode_one import read_record
 from kaflow_engine.formats.avro.read import Bools, BulkReader, Longs
 from kaflow_engine.formats.avro.schema import declared, record_of
 from kaflow_engine.formats.avro.types import Avro, is_regular, stored
-from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable
+from kaflow_engine.formats.avro.wide import as_wide
+from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, array_of
 from kaflow_engine.formats.framing import HEADER, Framed, framed, unknown
 from kaflow_engine.formats.types import (
     INTEGERS,
     Scalar,
-    arrow_type,
     parse_type,
     type_text,
     without_uuid,
@@ -80,8 +80,9 @@ def _decode(batch: Framed, rows: Longs, schema: str, columns: Sequence[Column]) 
 
 def _as_read(column: Column, kind: Avro) -> Avro:
     wanted = parse_type(column.type)
-    whole = isinstance(wanted, Scalar) and wanted.name in INTEGERS
-    return stored(kind) if whole else kind
+    if not isinstance(wanted, Scalar):
+        return kind
+    return stored(kind) if wanted.name in INTEGERS else as_wide(kind, wanted.name)
 
 
 def _table(found: Mapping[str, pa.Array], ok: Bools) -> pa.Table:
@@ -101,14 +102,10 @@ def _one_by_one(
         except Unreadable as error:
             bad.append(error.at(row))
     arrays = [
-        pa.array([one[name] for one in found], _carried(kind)) for name, kind in asked.items()
+        array_of([one[name] for one in found], _carried_text(kind)) for name, kind in asked.items()
     ]
     flags = pa.array([True] * len(good), pa.bool_())
     return pa.table([*arrays, flags], [*asked, ""]), np.array(good, np.int64)
-
-
-def _carried(kind: Avro) -> pa.DataType:
-    return arrow_type(_carried_text(kind))
 
 
 def _carried_text(kind: Avro) -> str:

@@ -23,6 +23,7 @@ from kaflow_engine.formats.avro.types import (
     Union,
     nullable,
 )
+from kaflow_engine.formats.avro.wide import is_wide_number, whole_number
 from kaflow_engine.formats.decoded import Unreadable
 
 _DIGITS = Context(prec=60)
@@ -92,6 +93,11 @@ def _python(kind: Avro, value: Any, path: str) -> object:
 
 
 def _meaning(logical: Logical, value: Any, path: str) -> object:
+    if is_wide_number(logical):
+        number = whole_number(value, logical)
+        if number is None:
+            raise Unreadable("WrongType", f"column '{path}': a number of more than 256 bits")
+        return str(number)
     match logical.name:
         case "decimal" if isinstance(value, bytes) and 0 < logical.precision <= 38:
             digits = int.from_bytes(value, "big", signed=True)

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, cast
 
 import fastavro
@@ -11,6 +12,7 @@ import fastavro.validation
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.wide.vectors import is_column, numbers_in
 from kaflow_engine.formats.avro.pieces import CannotWrite
 from kaflow_engine.formats.avro.schema import record_of
 from kaflow_engine.formats.avro.types import Array, Avro, MapOf, Primitive, Record, nullable
@@ -45,7 +47,7 @@ class AvroEncoder:
     def _one_by_one(self, table: pa.Table) -> Encoded:
         values: list[bytes | None] = []
         bad: list[BadValue] = []
-        for row, found in enumerate(table.to_pylist()):
+        for row, found in enumerate(_rows(table)):
             try:
                 values.append(self._encode_row(found))
             except Exception as error:  # fastavro promises no set of errors
@@ -61,6 +63,16 @@ class AvroEncoder:
         stream.write(self._header)
         fastavro.schemaless_writer(stream, self._parsed, record)
         return stream.getvalue()
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Return rows as Python values; of wide integers Arrow knows the bytes only."""
+    rows = table.to_pylist()
+    for name in table.column_names:
+        if is_column(table.column(name)):
+            for row, number in zip(rows, numbers_in(table.column(name)), strict=True):
+                row[name] = None if number is None else Decimal(number)
+    return rows
 
 
 def _python(kind: Avro, value: Any) -> Any:

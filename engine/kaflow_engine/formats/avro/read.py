@@ -29,6 +29,7 @@ from kaflow_engine.formats.avro.types import (
     nullable,
     stored,
 )
+from kaflow_engine.formats.avro.wide import is_wide_number, whole_numbers
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -161,6 +162,10 @@ class BulkReader:
     def _bytes_of(
         self, start: Longs, size: Longs, logical: Logical | None, rows: Longs
     ) -> pa.Array:
+        if is_wide_number(logical):
+            numbers, fits = whole_numbers(self._slices(start, size), logical)
+            self._fail(rows[~fits])
+            return numbers
         digits = logical.precision if logical and logical.name == "decimal" else 0
         if logical is None or not 0 < digits <= 38:
             return self._slices(start, size)

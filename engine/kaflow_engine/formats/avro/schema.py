@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, assert_never
 
+from kaflow_engine.duck.wide.integers import BIGNUM, DIGITS, is_wide
 from kaflow_engine.errors import ModelError
 from kaflow_engine.formats.avro.types import (
     Array,
@@ -20,6 +21,7 @@ from kaflow_engine.formats.avro.types import (
     nullable,
     parse_avro,
 )
+from kaflow_engine.formats.avro.wide import is_wide_number
 from kaflow_engine.formats.types import (
     Decimal,
     List,
@@ -110,11 +112,11 @@ def declared(kind: Avro) -> Type:
     """Return the DuckDB type of a value of this Avro type."""
     match kind:
         case Primitive(name=name, logical=logical):
-            decimal = _decimal(logical) if name == "bytes" else None
+            decimal = _number(logical) if name == "bytes" else None
             key = (name, logical.name if logical else "")
             return decimal or Scalar(_LOGICAL.get(key, _STORED[name]))
         case Fixed(logical=logical):
-            return _decimal(logical) or Scalar("BLOB")
+            return _number(logical) or Scalar("BLOB")
         case Enum() | Recursive():
             return Scalar("VARCHAR")
         case Array(items=items):
@@ -133,8 +135,13 @@ def declared(kind: Avro) -> Type:
             assert_never(kind)
 
 
-def _decimal(logical: Logical | None) -> Decimal | None:
-    if logical is None or logical.name != "decimal" or not 0 < logical.precision <= 38:
+def _number(logical: Logical | None) -> Decimal | Scalar | None:
+    """Return the type of a decimal: BIGNUM of a whole number of more digits than DECIMAL has."""
+    if logical is None:
+        return None
+    if is_wide_number(logical):
+        return Scalar(BIGNUM)
+    if logical.name != "decimal" or not 0 < logical.precision <= 38:
         return None
     return Decimal(logical.precision, logical.scale)
 
@@ -177,6 +184,8 @@ def _written(kind: Type, path: str) -> object:
             return _WRITTEN[name]
         case Scalar(name=name) if name in _WIDE:
             return _decimal_bytes(_WIDE[name], 0)
+        case Scalar(name=name) if is_wide(name):
+            return _decimal_bytes(DIGITS, 0)
         case Scalar() | Map():
             raise ModelError(
                 f"Avro has no type for {type_text(kind)} (at {path.partition('_')[2]})",

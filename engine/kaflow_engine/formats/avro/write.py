@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.wide.vectors import is_column
 from kaflow_engine.formats.avro.pieces import (
     Bools,
     CannotWrite,
@@ -39,6 +40,7 @@ from kaflow_engine.formats.avro.types import (
     Union,
     nullable,
 )
+from kaflow_engine.formats.avro.wide import wide_decimals
 
 
 class BulkWriter:
@@ -142,6 +144,11 @@ class BulkWriter:
                 wide = pa.float32() if name == "float" else pa.float64()
                 number = numbers(values, wide)[valid]
                 return [piece(valid * np.int64(number.itemsize), number.view(np.uint8))]
+            case (
+                Primitive(logical=Logical(name="decimal") as logical)
+                | Fixed(logical=Logical(name="decimal") as logical)
+            ) if is_column(values):
+                return self._wide(kind, values, logical, valid, owner, path)
             case Primitive(logical=Logical(name="decimal") as logical):
                 data, size = decimals(values, logical, valid)
                 return [varints(size, valid), piece(np.where(valid, size, 0), data)]
@@ -162,6 +169,26 @@ class BulkWriter:
                 return [varints(size, valid), only(data, valid)]
             case _:
                 assert_never(kind)
+
+    def _wide(
+        self,
+        kind: Primitive | Enum | Fixed,
+        values: pa.Array,
+        logical: Logical,
+        valid: Bools,
+        owner: Longs,
+        path: str,
+    ) -> list[pa.Array]:
+        width = kind.size if isinstance(kind, Fixed) else None
+        made = wide_decimals(values, logical, width)
+        fits = np.array([each is not None for each in made], np.bool_)
+        room = f"{width} bytes" if width else f"{logical.precision} digits"
+        self._note(owner[valid & ~fits], f"column '{path}' does not fit {room}")
+        data = pa.array([each or b"" for each in made], pa.binary())
+        if width is not None:
+            return [only(data, valid & fits)]
+        size = numbers(pc.binary_length(data), pa.int64())
+        return [varints(size, valid), only(data, valid)]
 
     def _fixed_decimal(
         self, values: pa.Array, logical: Logical, width: int, valid: Bools, owner: Longs, path: str

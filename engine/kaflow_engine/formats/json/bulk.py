@@ -15,6 +15,8 @@ from functools import lru_cache
 from typing import Literal, assert_never
 
 from kaflow_engine.duck import quoting
+from kaflow_engine.duck.wide.integers import BIGNUM, between_sql, is_wide
+from kaflow_engine.duck.wide.taught import tried_cast
 from kaflow_engine.formats.temporal_texts import CLOCK, INSTANT
 from kaflow_engine.formats.types import (
     INTEGERS,
@@ -235,6 +237,12 @@ class _Reader:
                 like_text = text if k else f"NOT regexp_full_match({at}, {_DIGITS})"
                 padded = f"NOT contains(rtrim({at}, '='), '=')"
                 return _Cell(value, f"{value} IS NOT NULL AND {like_text} AND {padded}")
+            case _ if is_wide(name):
+                digits, other = f"TRY_CAST({at} AS {BIGNUM})", tried_cast(at, BIGNUM, "VARCHAR")
+                hexadecimal = f"starts_with({at}, '0x')"
+                number = f"CASE WHEN {hexadecimal} THEN {other} ELSE {digits} END"
+                as_written = f"({hexadecimal} OR CAST({number} AS VARCHAR) = {at})"
+                return _Cell(number, f"{as_written} AND {between_sql(number, name)}")
             case _ if name in INTEGERS:
                 fits = f" AND length({at}) < 38" if "HUGEINT" in name else ""
                 return _Cell(cast, f"CAST({cast} AS VARCHAR) = {at}{fits}")

@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck import queries
-from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, gathered, schema_of
+from kaflow_engine.formats.decoded import (
+    BadValue,
+    Decoded,
+    Unreadable,
+    array_of,
+    gathered,
+    schema_of,
+)
 from kaflow_engine.formats.json.bulk import LaneSql, lane_sql, lanes_of
 from kaflow_engine.formats.json.reference import read_object
 from kaflow_engine.formats.pick import keep
@@ -42,7 +49,7 @@ def decode_json(values: pa.Array | pa.ChunkedArray, columns: Sequence[Column]) -
     schema = schema_of(columns)
     for some in (*doubtful, texts):
         if len(some.values):
-            table, good, wrong = _one_by_one(some, columns, schema)
+            table, good, wrong = _one_by_one(some, columns)
             tables, rows, bad = [*tables, table], [*rows, good], bad + wrong
     return gathered(tables, rows, bad, schema)
 
@@ -63,7 +70,7 @@ def _in_lane(sql: LaneSql, texts: Texts) -> tuple[pa.Table, Texts, list[Texts]]:
 
 
 def _one_by_one(
-    texts: Texts, columns: Sequence[Column], schema: pa.Schema
+    texts: Texts, columns: Sequence[Column]
 ) -> tuple[pa.Table, pa.Array, list[BadValue]]:
     cells: list[list[object]] = []
     good: list[int] = []
@@ -75,7 +82,7 @@ def _one_by_one(
         except Unreadable as error:
             bad.append(error.at(row))
     arrays = [
-        pa.array([of[index] for of in cells], field.type) for index, field in enumerate(schema)
+        array_of([of[index] for of in cells], column.type) for index, column in enumerate(columns)
     ]
     names = [f"c{index}" for index in range(len(columns))]
     return pa.table(arrays, names), pa.array(good, pa.int64()), bad

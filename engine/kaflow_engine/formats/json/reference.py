@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import ROUND_HALF_UP, Context, InvalidOperation
 from decimal import Decimal as Exact
@@ -13,7 +13,9 @@ from typing import Any, NoReturn, assert_never, cast
 from uuid import UUID
 
 from kaflow_engine.duck import queries
+from kaflow_engine.duck.wide.integers import NotWhole, is_wide, number_of
 from kaflow_engine.formats.decoded import Unreadable, shown
+from kaflow_engine.formats.json.as_text import Number, to_text
 from kaflow_engine.formats.json.deep import texts_of_fields
 from kaflow_engine.formats.types import (
     INTEGERS,
@@ -37,12 +39,6 @@ _INSTANT = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?\s?(Z|[+-]\d\d(?::?\d\d)?)?)?"
 )
 _DIGITS = Context(prec=400, rounding=ROUND_HALF_UP, Emax=10**9, Emin=-(10**9))
-
-
-class Number(str):
-    """A JSON number, as it was written."""
-
-    __slots__ = ()
 
 
 Read = Callable[[Any, str], object]
@@ -111,6 +107,8 @@ def _reader(kind: Type) -> Read:
             return _map(_reader(key), _reader(value), kind)
         case Decimal():
             return _decimal(kind)
+        case Scalar(name=name) if is_wide(name):
+            return _wide(kind)
         case Scalar(name=name) if name in INTEGERS:
             return _whole(kind, *INTEGERS[name])
         case Scalar(name=name):
@@ -173,6 +171,20 @@ def _whole(kind: Scalar, least: int, greatest: int) -> Read:
         if not least <= number <= greatest or number != number.to_integral_value(context=_DIGITS):
             _refuse(value, kind, path)
         return Exact(int(number)) if wide else int(number)
+
+    return read
+
+
+def _wide(kind: Scalar) -> Read:
+    """Read digits, also hexadecimal ones: the text of the number, which Arrow carries."""
+
+    def read(value: Any, path: str) -> object:
+        if not isinstance(value, str):
+            _refuse(value, kind, path)
+        try:
+            return str(number_of(value, kind.name))
+        except NotWhole:
+            _refuse(value, kind, path)
 
     return read
 
@@ -247,27 +259,6 @@ def _string(value: Any, kind: Type, path: str) -> str:
 def _refuse(value: Any, kind: Type, path: str) -> NoReturn:
     text = shown(to_text(value))
     raise Unreadable("WrongType", f"column '{path}': {text} is not a {type_text(kind)}")
-
-
-def to_text(value: Any) -> str:
-    """Write a value as compact JSON, every number as it was read."""
-    if isinstance(value, dict):
-        items = cast(Mapping[str, Any], value).items()
-        return "{" + ",".join(f"{to_text(key)}:{to_text(item)}" for key, item in items) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(to_text(item) for item in cast(list[Any], value)) + "]"
-    return str(value) if isinstance(value, Number) else _quoted(value)
-
-
-def _quoted(value: object) -> str:
-    """Return a text, a boolean or null as DuckDB writes it: control characters in capitals."""
-    text = json.dumps(value, ensure_ascii=False)
-    if "\\u00" not in text:
-        return text
-    return _ESCAPED.sub(lambda found: found[1] or f"\\u{found[2].upper()}", text)
-
-
-_ESCAPED = re.compile(r"(\\\\)|\\u([0-9a-f]{4})")
 
 
 def _integer(text: str) -> Number:

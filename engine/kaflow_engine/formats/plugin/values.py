@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.wide.taught import tried_cast
 from kaflow_engine.errors import KaflowError, SinkUnfit, SourceUnfit
 from kaflow_engine.formats.decoded import BadValue, Decoded, Encoded, gathered, schema_of
 from kaflow_engine.model.columns import Column
@@ -87,7 +89,10 @@ def _rows(
 def _cast(rows: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, Mapping[int, str]]:
     """Cast rows to the types of columns; return also the rows of which a value does not fit."""
     given = rows.rename_columns([str(n) for n in range(len(columns))])
-    casts = (f'TRY_CAST("{n}" AS {each.type}) AS "{n}"' for n, each in enumerate(columns))
+    casts = (
+        f"{tried_cast(identifier(str(n)), each.type, of='')} AS {identifier(str(n))}"
+        for n, each in enumerate(columns)
+    )
     try:
         found = query(f"SELECT {', '.join(casts)} FROM rows", given)
     except duckdb.Error as error:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from duckdb import sqltypes
 
 from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.duck.wide.integers import in_duckdb
 from kaflow_engine.model.columns import Column
 
 LIST = """'["VARCHAR"]'"""
@@ -53,7 +54,7 @@ def columns_of(packed: str, columns: Sequence[Column], prefix: str = "") -> list
 
 @lru_cache(maxsize=1024)
 def _type(name: str) -> sqltypes.DuckDBPyType:
-    return sqltypes.DuckDBPyType(name)
+    return sqltypes.DuckDBPyType(in_duckdb(name))
 
 
 def _leaf_text(sql: str, kind: sqltypes.DuckDBPyType) -> str:

@@ -56,6 +56,7 @@ from kaflow_engine.sql.types.bind import (
     used_columns,
 )
 from kaflow_engine.sql.types.groups import source_columns
+from kaflow_engine.sql.types.wide_operations import with_wide_operations
 
 
 def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | None:
@@ -209,6 +210,7 @@ def _plan(
     *,
     whole: bool,
 ) -> PlannedPipeline | None:
+    shapes = with_wide_operations(shapes, schemas)
     chains = chain_shapes(shapes)
     reads = [sources for chain in chains if (sources := chain.shape.read)]
     topics = dict.fromkeys(source.topic for sources in reads for source in sources)

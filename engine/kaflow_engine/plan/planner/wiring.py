@@ -29,6 +29,7 @@ from kaflow_engine.plan.planner.outputs.output import BranchParts
 from kaflow_engine.plan.planner.steps import KeyStep
 from kaflow_engine.sql.shape import Expr, QueryShape, UnnestShape
 from kaflow_engine.sql.types.origins import lists_behind
+from kaflow_engine.sql.types.wide_numbers import fitting
 
 
 def relation_of(spec: PipelineSpec, place: tuple[int, int], below: str = "lookup") -> str:
@@ -74,7 +75,7 @@ def projection(
         id=f"project:{relation}",
         rows=Rows(input=rows.id, key=None) if isinstance(rows, KeyedJoin) else rows,
         where=_all_of(left),
-        columns=columns,
+        columns=tuple((column, fitting(column.type, sql)) for column, sql in columns),
         unnests=tuple(found),
     )
 

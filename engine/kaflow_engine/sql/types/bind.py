@@ -1,9 +1,11 @@
 """Types of expressions, found by DuckDB without any data."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from kaflow_engine.duck import binding
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.wide.integers import is_wide
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.flow.operators import PLACE
 from kaflow_engine.model.columns import Column
@@ -12,6 +14,8 @@ from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.types.literals import literal_casts
 from kaflow_engine.sql.types.origins import columns_behind, topics_by_alias
 from kaflow_engine.sql.types.refusals import TYPES_HINT, refusal
+from kaflow_engine.sql.types.wide_numbers import bounded_inside, has_casts
+from kaflow_engine.sql.types.wide_operands import lossy
 
 _NO_LIST = "select the value as it is"
 _NO_LISTS = {
@@ -39,6 +43,7 @@ class Binder:
         """
         self._at = at
         self._sources = _sources(columns)
+        self._wide = any(is_wide(each.type) for some in columns.values() for each in some)
         self._types: dict[str, str] = {}
         self._sound: set[str] = set()
         self._bind_together(exprs)
@@ -54,6 +59,7 @@ class Binder:
         if expr.sql not in self._sound:
             self._sound.add(expr.sql)
             self._check_literals(expr)
+            self._check_wide(expr)
         return kind
 
     def key_type(self, left: Expr, right: Expr) -> str:
@@ -65,7 +71,9 @@ class Binder:
         kinds = (self.type_of(left), self.type_of(right))
         if kinds[0] == kinds[1]:
             return kinds[0]
-        self._bind(f"({left.sql}) = ({right.sql})", left.line)
+        both = replace(left, sql=f"({left.sql}) = ({right.sql})")
+        self._bind(both.sql, both.line)
+        self._check_wide(both)
         if "VARCHAR" in kinds:
             return kinds[1] if kinds[0] == "VARCHAR" else kinds[0]
         try:
@@ -136,6 +144,16 @@ class Binder:
                     "write such a value, or cast the other side with CAST(… AS VARCHAR)",
                 )
 
+    def _check_wide(self, expr: Expr) -> None:
+        if not self._wide and not has_casts(expr.sql):
+            return
+        for part, kind in lossy(expr.sql, lambda sql: self._bind(sql, expr.line)):
+            raise SqlError(
+                f"{part} is of BIGNUM and {kind}, which would be rounded",
+                at_line(self._at, expr.line),
+                "cast one side: CAST(… AS BIGNUM) is exact, CAST(… AS DOUBLE) is not",
+            )
+
 
 def common_type(branches: Iterable[tuple[Binder, Expr]]) -> str:
     """Return the type that UNION ALL gives a column, from its expression in each branch."""
@@ -149,11 +167,21 @@ def check_types(types: Mapping[str, str], at: Mapping[str, Location | None]) -> 
     for name, kind in types.items():
         try:
             normal_type(kind)
+            if bounded_inside(kind):
+                wrong.append(_inside(name, kind, at.get(name)))
         except binding.Error:
             wrong.append(
                 SqlError(f"unknown type '{kind}' of column '{name}'", at.get(name), TYPES_HINT)
             )
     return wrong
+
+
+def _inside(name: str, kind: str, at: Location | None) -> SqlError:
+    return SqlError(
+        f"the type '{kind}' of column '{name}' has U256 or I256 inside, which are types of columns",
+        at,
+        "write BIGNUM there, which holds both, and cast what is taken out of it",
+    )
 
 
 def normal_type(kind: str) -> str:

@@ -10,8 +10,10 @@ from kaflow_engine.duck import binding, quoting
 from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.syntax import DIALECT
-from kaflow_engine.sql.types.functions import unknown_function, with_functions
+from kaflow_engine.sql.types.as_run import as_run
+from kaflow_engine.sql.types.functions import unknown_function
 from kaflow_engine.sql.types.refusals import refusal
+from kaflow_engine.sql.types.wide_operations import mended
 
 _HINT = "write SQL over the columns of the output, such as amount > 0 AND kind = 'x'"
 
@@ -37,8 +39,8 @@ def check_condition(condition: str, columns: Sequence[Column], at: Location | No
     for call in tree.find_all(exp.Dot):
         if isinstance(call.expression, exp.Func):
             raise unknown_function(call.expression.name, at, of_rows=True)
-    rewritten = with_functions(tree, at)
-    asked = condition if rewritten is tree else rewritten.sql(dialect=DIALECT)
+    rewritten = as_run(tree, at)
+    asked = mended(condition if rewritten is tree else rewritten.sql(dialect=DIALECT))
     names = [column.name for column in columns]
     known = {name.lower() for name in names}
     for found in tree.find_all(exp.Column):
@@ -65,5 +67,5 @@ def runnable(condition: str) -> str:
         tree = sqlglot.parse_one(condition, dialect=DIALECT, into=exp.Condition)
     except (ParseError, TokenError):
         return condition  # it was not checked, and DuckDB says what is wrong with it
-    found = with_functions(tree, None)
-    return condition if found is tree else found.sql(dialect=DIALECT)
+    found = as_run(tree, None)
+    return mended(condition if found is tree else found.sql(dialect=DIALECT))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
+from kaflow_engine.duck.wide.integers import BIGNUM
 from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.syntax import DIALECT
 
@@ -15,7 +16,7 @@ _NUMBERS = (
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
     "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE",
 )  # fmt: skip
-_COMPARED = (*_NUMBERS, "BOOLEAN", "DATE", "UUID", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+_COMPARED = (*_NUMBERS, BIGNUM, "BOOLEAN", "DATE", "UUID", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 
 
 def literal_casts(sql: str, type_of: Callable[[str], str]) -> Iterator[tuple[str, str]]:
@@ -48,4 +49,4 @@ def _is_text(node: exp.Expr) -> bool:
 
 
 def _converts(kind: str, *, arithmetic: bool) -> bool:
-    return kind in (_NUMBERS if arithmetic else _COMPARED) or kind.startswith("DECIMAL(")
+    return kind in ((*_NUMBERS, BIGNUM) if arithmetic else _COMPARED) or kind.startswith("DECIMAL(")

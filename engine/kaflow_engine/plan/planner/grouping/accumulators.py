@@ -21,6 +21,7 @@ from kaflow_engine.plan.planner.grouping.exact_sums import (
     exact_sum,
     is_exact,
     is_whole,
+    minus,
 )
 from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.shape import CallShape, GroupShape
@@ -149,12 +150,12 @@ def _in_steps(call: CallShape, of: Function, *, retracts: bool) -> _Merged | Non
 
 def _accumulator(name: str, part: _Part, before: Sequence[str], retracts: bool) -> Accumulator:
     first = f"CAST({part.row} AS {part.type})"
-    undone = f"-{first}" if part.undone is None else f"CAST({part.undone} AS {part.type})"
+    undone = part.undone and f"CAST({part.undone} AS {part.type})"
     return Accumulator(
         column=Column(name, part.type),
         first=first,
         merge=part.merge.format(identifier(name), *before),
-        taken=undone if retracts else None,
+        taken=(undone or minus(first, part.type)) if retracts else None,
     )
 
 

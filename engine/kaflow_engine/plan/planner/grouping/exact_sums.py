@@ -1,12 +1,15 @@
 """Sums and averages of integers and DECIMAL, as DuckDB gives them, also where rows are taken away.
 
-DuckDB adds integers as HUGEINT and DECIMAL with 38 digits. A sum that cannot hold what is added to
-it is broken for good; where rows are taken away it may be right again, so that sums of wide values
-are added in two parts, of which neither can be full.
+DuckDB adds integers as HUGEINT, DECIMAL with 38 digits, and BIGNUM without a bound. A sum that
+cannot hold what is added to it is broken for good; where rows are taken away it may be right again,
+so that sums of large values are added in two parts, of which neither can be full.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from kaflow_engine.duck.wide.integers import BIGNUM
+from kaflow_engine.duck.wide.taught import NEGATIVE
 
 _WHOLE = frozenset(
     {
@@ -42,13 +45,15 @@ def is_whole(kind: str) -> bool:
 
 def is_exact(kind: str) -> bool:
     """Tell whether sums of a type are exact."""
-    return kind == "BOOLEAN" or is_whole(kind) or kind.startswith("DECIMAL(")
+    return kind in ("BOOLEAN", BIGNUM) or is_whole(kind) or kind.startswith("DECIMAL(")
 
 
 def added(kind: str) -> str:
     """Return the type in which DuckDB adds values of a type; empty: none that is kept."""
     if kind.startswith("DECIMAL("):
         return f"DECIMAL(38,{_scale(kind)})"
+    if kind == BIGNUM:
+        return BIGNUM
     return "HUGEINT" if is_exact(kind) else "DOUBLE" if kind in _BINARY else ""
 
 
@@ -56,12 +61,17 @@ def exact_sum(kind: str) -> ExactSum:
     """Return how values of an exact type are added so that rows can be taken away."""
     if not kind.startswith("DECIMAL("):
         if kind != "HUGEINT":
-            return ExactSum((("HUGEINT", "{0}"),), _itself, _itself)
+            return ExactSum(((added(kind), "{0}"),), _itself, _itself)
         return ExactSum(_halves("{0}"), _whole, _whole)
     scale = _scale(kind)
     if _width(kind) <= _NARROW:
         return ExactSum(((added(kind), "{0}"),), _digits, _itself)
     return ExactSum(_halves(_digits("{0}")), _whole, lambda *sums: _decimal(_whole(*sums), scale))
+
+
+def minus(value: str, kind: str) -> str:
+    """Return SQL of what adds as much as a value of a type less."""
+    return f"{NEGATIVE}({value})" if kind == BIGNUM else f"-{value}"
 
 
 def average_of(total: str, count: str, kind: str) -> str:

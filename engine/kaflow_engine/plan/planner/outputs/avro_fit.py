@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from kaflow_engine.duck.wide.integers import BIGNUM
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.columns import Column
 
@@ -22,6 +23,7 @@ _TAKEN: Mapping[str, frozenset[str]] = {
     "BOOLEAN": frozenset({"boolean"}),
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), _WHOLE),
     **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), _WHOLE),
+    BIGNUM: frozenset({"decimal"}),
     **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), _REAL),
     **dict.fromkeys(("VARCHAR", "JSON", "UUID", "ENUM"), _TEXT),
     "BLOB": frozenset({"bytes", "fixed", "decimal", "enum"}),

@@ -6,6 +6,7 @@ from pathlib import Path
 from duckdb import sqltypes
 
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.wide.integers import in_duckdb
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.model.columns import Column
@@ -82,7 +83,7 @@ def table_type(name: str) -> str | None:
     """
     if name in LARGE:
         return "DECIMAL(38,0)"
-    return _kept(sqltypes.DuckDBPyType(name))
+    return _kept(sqltypes.DuckDBPyType(in_duckdb(name)))
 
 
 def _kept(kind: sqltypes.DuckDBPyType) -> str | None:

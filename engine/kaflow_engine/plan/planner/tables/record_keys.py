@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.wide.taught import cast
 from kaflow_engine.formats.types import Decimal, Scalar, fields_of, parse_type
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.record_columns import HIDDEN_KEY, KEY, NULL_VALUE
@@ -28,8 +29,8 @@ def from_record_key(alias: str, key: Sequence[Column], kind: str) -> tuple[str, 
     if fields:
         if not fields.keys() >= {column.name.lower() for column in key}:
             return None
-        return tuple(f"CAST(({own}).{identifier(fields[c.name.lower()])} AS {c.type})" for c in key)
-    return (f"CAST({own} AS {key[0].type})",) if len(key) == 1 else None
+        return tuple(cast(f"({own}).{identifier(fields[c.name.lower()])}", c.type) for c in key)
+    return (cast(own, key[0].type),) if len(key) == 1 else None
 
 
 KeysOfChanges = dict[str, tuple[str, Expr]]
