@@ -27,3 +27,14 @@ def at_places(values: pa.Array, places: pa.Array, count: int) -> pa.Array:
     """Return values at their places among so many, and null at the others."""
     at = pc.index_in(pa.array(np.arange(count)), places.cast(pa.int64()))
     return values.take(at)
+
+
+def either(
+    mask: pa.Array | pa.ChunkedArray, first: pa.ChunkedArray, other: pa.ChunkedArray
+) -> pa.Array:
+    """Return values of the first column where the mask is true, else of the other one.
+
+    Arrow's own function does not know all types.
+    """
+    places = np.arange(len(mask)) + np.where(np.asarray(mask), 0, len(mask))
+    return pa.chunked_array([*first.chunks, *other.chunks]).take(pa.array(places)).combine_chunks()

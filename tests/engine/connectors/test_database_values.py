@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from kaflow_engine.duck.wide.vectors import kept_bytes
 from kaflow_engine.model.columns import Column
 from tests.engine.connectors.database_here import (
     ClickHouseHere,
@@ -25,6 +26,8 @@ POSTGRES = [
     ("real", "1.5", "FLOAT", 1.5),
     ("double precision", "1e300", "DOUBLE", 1e300),
     ("numeric(38,10)", "1234567890123456789012345678.0123456789", "DECIMAL(38,10)", None),
+    ("numeric(78,0)", str(2**256 - 1), "BIGNUM", kept_bytes(2**256 - 1)),
+    ("numeric(78,0)", str(-(2**255)), "BIGNUM", kept_bytes(-(2**255))),
     ("numeric(9,2)", "-0.05", "DECIMAL(9,2)", Decimal("-0.05")),
     ("boolean", "true", "BOOLEAN", True),
     ("text", "'it''s \"q\" \\ \u00fc\U0001f600' || chr(10) || chr(9)", "VARCHAR", None),
@@ -66,6 +69,9 @@ CLICKHOUSE = [
     ("Int64", "-9223372036854775808", "BIGINT", -(2**63)),
     ("UInt64", "18446744073709551615", "UBIGINT", 2**64 - 1),
     ("Int128", "'-170141183460469231731687303715884105'", "HUGEINT", None),
+    ("Int256", f"'{-(2**255)}'", "I256", kept_bytes(-(2**255))),
+    ("UInt256", f"'{2**256 - 1}'", "U256", kept_bytes(2**256 - 1)),
+    ("Array(UInt256)", f"['{2**256 - 1}']", "BIGNUM[]", [kept_bytes(2**256 - 1)]),
     ("Float32", "1.5", "FLOAT", 1.5),
     ("Float64", "1e300", "DOUBLE", 1e300),
     ("Decimal(38, 10)", "'1234567890123456789012345678.0123456789'", "DECIMAL(38,10)", None),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kaflow_engine.connectors.postgres.errors import PostgresUnfit
+from kaflow_engine.model.columns import Column
 from tests.engine.connectors.postgres_here import Table, run
 
 pytestmark = pytest.mark.services
@@ -43,6 +44,32 @@ def test_a_table_is_compared_with_the_plan(postgres, unique, columns, said, cure
         table.look()
     assert said in caught.value.message
     assert cure in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken"),
+    [
+        ("numeric(78,0)", True),
+        ("numeric", True),
+        ("numeric(80,2)", True),
+        ("numeric(77,0)", False),
+        ("numeric(78,2)", False),
+        ("text", False),
+        ("double precision", False),
+    ],
+)
+def test_a_column_of_wide_integers_has_78_digits(postgres, unique, kind, taken):
+    run(postgres, f"CREATE TABLE {unique} (n {kind})")
+    table = Table(postgres, unique, (Column("n", "BIGNUM"),))
+    if taken:
+        table.begin()
+        table.write(1, ("a", [str(2**256 - 1)]))
+        assert run(postgres, f"SELECT n = {2**256 - 1} FROM {unique}") == [(True,)]
+        return
+    with pytest.raises(PostgresUnfit) as caught:
+        table.look()
+    assert f"its column 'n' is {kind}, and BIGNUM needs numeric(78,0)" in caught.value.message
+    assert "TYPE numeric(78,0)" in caught.value.hint
 
 
 def test_a_key_must_be_unique_and_the_table_there(postgres, unique):

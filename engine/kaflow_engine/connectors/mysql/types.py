@@ -7,6 +7,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 
 from kaflow_engine.connectors.attached.values import text_as_json
+from kaflow_engine.duck.wide.integers import BIGNUM
 
 _INTEGERS = {
     "tinyint": ("TINYINT", "UTINYINT"),
@@ -71,10 +72,12 @@ def read_as(kind: Kind) -> str | None:
     >>> [read_as(Kind(text=text)) for text in ("int(11)", "bigint unsigned", "enum('a')", "point")]
     ['INTEGER', 'UBIGINT', 'VARCHAR', None]
     >>> [read_as(Kind(text=text)) for text in ("decimal(9,2) unsigned", "decimal(65,0)", "bit(3)")]
-    ['DECIMAL(9,2)', None, 'UBIGINT']
+    ['DECIMAL(9,2)', 'BIGNUM', 'UBIGINT']
     """
     if found := _DIGITS.fullmatch(kind.text):
         width, scale = int(found[1]), int(found[2])
+        if not scale and width > _MOST_DIGITS:
+            return BIGNUM
         return f"DECIMAL({width},{scale})" if width <= _MOST_DIGITS else None
     if kind.is_integer:
         return _INTEGERS[kind.plain]["unsigned" in kind.text]

@@ -7,7 +7,7 @@ sorts and groups exactly. `U256` and `I256` are BIGNUM with bounds.
 import math
 import re
 from collections.abc import Mapping
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal
 
 BIGNUM = "BIGNUM"
 """What DuckDB calls the type of an expression over such numbers."""
@@ -27,6 +27,9 @@ _LONGEST = 100
 """Characters of a text that may be such a number: any other is too large, or none."""
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _HEX = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]+)")
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII
+)
 _BINARY = ("FLOAT", "DOUBLE")
 
 
@@ -100,11 +103,10 @@ def _read(text: str, of: str) -> int | None:
         return int(text)
     if found := _HEX.fullmatch(text):
         return int(found[1] + found[2], 16)
-    try:
-        exact = Decimal(text)
-    except InvalidOperation:
+    if not _NUMBER.fullmatch(text):
         return None
-    if not exact.is_finite() or exact.adjusted() > DIGITS:
+    exact = Decimal(text)
+    if exact.adjusted() > DIGITS:
         return None
     if of.startswith("DECIMAL("):
         return int(exact.to_integral_value(ROUND_HALF_UP))

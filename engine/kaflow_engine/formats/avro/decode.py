@@ -63,8 +63,7 @@ def _decode(batch: Framed, rows: Longs, schema: str, columns: Sequence[Column]) 
     if is_regular(record):
         start = batch.start[rows] + HEADER
         reader = BulkReader(batch.values.buffers()[2], start, batch.end[rows])
-        plain = {name: kind != written[name] for name, kind in asked.items()}
-        found = reader.read(record, plain)
+        found = reader.read(record, asked)
         tables.append(_table(found, reader.ok))
         order.append(rows[reader.ok])
         slow = rows[~reader.ok]

@@ -27,7 +27,6 @@ from kaflow_engine.formats.avro.types import (
     Recursive,
     Union,
     nullable,
-    stored,
 )
 from kaflow_engine.formats.avro.wide import is_wide_number, whole_numbers
 
@@ -58,8 +57,8 @@ class BulkReader:
         self._end = end
         self.ok: Bools = np.ones(len(start), np.bool_)
 
-    def read(self, record: Record, wanted: Mapping[str, bool]) -> dict[str, pa.Array]:
-        """Return the wanted fields, one value per record; `wanted[name]` asks for it as stored.
+    def read(self, record: Record, wanted: Mapping[str, Avro]) -> dict[str, pa.Array]:
+        """Return the wanted fields, one value per record, each as the type that is asked for.
 
         Values of records that are not `ok` afterwards mean nothing.
         """
@@ -69,8 +68,7 @@ class BulkReader:
             if field.name not in wanted:
                 self._read(field.type, rows)
                 continue
-            kind = stored(field.type) if wanted[field.name] else field.type
-            found[field.name] = self._read(kind, rows)
+            found[field.name] = self._read(wanted[field.name], rows)
         self.ok &= self._at == self._end
         return found
 

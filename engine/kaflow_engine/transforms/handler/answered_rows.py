@@ -9,6 +9,7 @@ from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import literal
 from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.formats.contract import format_of, no_schema
+from kaflow_engine.formats.pick import either
 from kaflow_engine.operators.transform.contract import Failure, Transformed
 
 
@@ -59,6 +60,6 @@ def _completed(found: pa.Table, rows: pa.Table, texts: pa.Array, names: Sequence
         if not pc.all(mask).as_py():
             at = found.column_names.index(name)
             kind = found.schema.field(at).type
-            values = pc.if_else(mask, found[name], rows[name].cast(kind))
+            values = either(mask, found[name], rows[name].cast(kind))
             found = found.set_column(at, name, values)
     return found

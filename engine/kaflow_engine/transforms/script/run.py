@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.wide.integers import is_wide
+from kaflow_engine.duck.wide.taught import cast
 from kaflow_engine.flow.transforms import ScriptParams, Transform
 from kaflow_engine.formats.decoded import shown
 from kaflow_engine.model.columns import Column
@@ -112,9 +114,7 @@ class Script:
 
     def _values(self, columns: Sequence[Column]) -> list[str]:
         places = {column.name: i for i, column in enumerate(self._transform.results, 1)}
-        return [
-            f"{from_text(f'l[{places[c.name]}]', c.type)} AS {identifier(c.name)}" for c in columns
-        ]
+        return [f"{_value(places[c.name], c.type)} AS {identifier(c.name)}" for c in columns]
 
     def _unfit(self, rows: pa.Table, origin: pa.Array) -> list[Failure]:
         """Return why rows do not fit their columns, once for each row that they are made of."""
@@ -137,3 +137,9 @@ class Script:
         if line is not None:
             message = f"{message} (line {line} of the script)"
         return Failure(row=row, error=_ERROR, message=message)
+
+
+def _value(place: int, kind: str) -> str:
+    """Return SQL of what a script gives; wide integers have bounds."""
+    text = f"l[{place}]"
+    return cast(text, kind) if is_wide(kind) else from_text(text, kind)

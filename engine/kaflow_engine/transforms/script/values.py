@@ -3,7 +3,7 @@
 | DuckDB | in | out |
 |---|---|---|
 | BOOLEAN | boolean | boolean |
-| TINYINT … HUGEINT | number, a BigInt beyond 2^53 | whole number, BigInt, text of digits |
+| integers, to U256 and I256 | number, a BigInt beyond 2^53 | whole number, BigInt, text of digits |
 | FLOAT, DOUBLE | number | number, BigInt, text of a number |
 | DECIMAL of up to 15 digits | number | number, BigInt, text of a number |
 | DECIMAL of more | text | as above |
@@ -22,8 +22,10 @@ from typing import Any
 
 from duckdb import sqltypes
 
+from kaflow_engine.duck.wide.integers import in_duckdb
+
 _WHOLE = {
-    *("tinyint", "smallint", "integer", "bigint", "hugeint"),
+    *("tinyint", "smallint", "integer", "bigint", "hugeint", "bignum"),
     *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
 }
 _TIMESTAMPS = {"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"}
@@ -33,7 +35,7 @@ EXACT_DIGITS = 15
 
 def codec_of(name: str, type_name: str) -> Mapping[str, Any]:
     """Return how a column of a type goes in and out, as `rows.js` reads it."""
-    return {"key": name, **_codec(sqltypes.DuckDBPyType(type_name))}
+    return {"key": name, **_codec(sqltypes.DuckDBPyType(in_duckdb(type_name)))}
 
 
 def _codec(kind: sqltypes.DuckDBPyType) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import re
 from kaflow_engine.connectors.clickhouse.names import name, text
 from kaflow_engine.connectors.clickhouse.types import field_of, parts_of
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.wide.integers import in_duckdb
 
 _TYPES = {
     "Bool": "BOOLEAN",
@@ -13,11 +14,13 @@ _TYPES = {
     "Int32": "INTEGER",
     "Int64": "BIGINT",
     "Int128": "HUGEINT",
+    "Int256": "I256",
     "UInt8": "UTINYINT",
     "UInt16": "USMALLINT",
     "UInt32": "UINTEGER",
     "UInt64": "UBIGINT",
     "UInt128": "UHUGEINT",
+    "UInt256": "U256",
     "Float32": "FLOAT",
     "Float64": "DOUBLE",
     "String": "VARCHAR",
@@ -42,7 +45,7 @@ def read_as(kind: str) -> str | None:
     >>> read_as("LowCardinality(Nullable(String))"), read_as("Decimal(9, 2)")
     ('VARCHAR', 'DECIMAL(9,2)')
     >>> read_as("DateTime64(3, 'Europe/Berlin')"), read_as("DateTime64(9)"), read_as("Int256")
-    ('TIMESTAMP WITH TIME ZONE', None, None)
+    ('TIMESTAMP WITH TIME ZONE', None, 'I256')
     >>> read_as("Map(String, Array(Int8))"), read_as("Tuple(a Int8, b String)")
     ('MAP(VARCHAR, TINYINT[])', 'STRUCT("a" TINYINT, "b" VARCHAR)')
     >>> read_as("Tuple(Int8, String)"), read_as("SimpleAggregateFunction(sum, UInt64)")
@@ -52,13 +55,13 @@ def read_as(kind: str) -> str | None:
     if plain == "SimpleAggregateFunction":
         return read_as(parts[1])
     if plain == "Array":
-        element = read_as(parts[0])
+        element = _inside(parts[0])
         return element and f"{element}[]"
     if plain == "Map":
-        both = [read_as(part) for part in parts]
+        both = [_inside(part) for part in parts]
         return None if None in both else f"MAP({both[0]}, {both[1]})"
     if plain == "Tuple":
-        fields = [(called, read_as(each)) for called, each in map(field_of, parts)]
+        fields = [(called, _inside(each)) for called, each in map(field_of, parts)]
         if any(not called or each is None for called, each in fields):
             return None
         return f"STRUCT({', '.join(f'{identifier(called)} {each}' for called, each in fields)})"
@@ -68,6 +71,12 @@ def read_as(kind: str) -> str | None:
     if plain == "DateTime64":
         return _TYPES["DateTime"] if int(parts[0]) <= _MICROS else None
     return _TYPES.get(plain)
+
+
+def _inside(kind: str) -> str | None:
+    """Return the type of a part; U256 and I256 are types of columns, and BIGNUM holds both."""
+    found = read_as(kind)
+    return None if found is None else in_duckdb(found)
 
 
 def way_out(column: str) -> str:

@@ -3,6 +3,7 @@
 import re
 
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.wide.integers import BIGNUM, DIGITS
 
 _TYPES = {
     "smallint": "SMALLINT",
@@ -45,6 +46,8 @@ def read_as(kind: str, is_enum: bool = False) -> str | None:
     ('VARCHAR', 'DECIMAL(9,2)', None)
     >>> read_as("timestamp(3) with time zone[]"), read_as("mood", is_enum=True), read_as("point")
     ('TIMESTAMP WITH TIME ZONE[]', 'VARCHAR', None)
+    >>> read_as("numeric(78,0)"), read_as("numeric(78,2)")
+    ('BIGNUM', None)
     >>> read_as("json[]"), read_as("bytea[]")
     ('JSON', None)
     """
@@ -57,6 +60,8 @@ def read_as(kind: str, is_enum: bool = False) -> str | None:
         return "VARCHAR"
     if found := _DIGITS.fullmatch(kind):
         width, scale = int(found[1]), int(found[2])
+        if not scale and _MOST_DIGITS < width <= DIGITS:
+            return BIGNUM
         return f"DECIMAL({width},{scale})" if scale <= width <= _MOST_DIGITS else None
     plain = re.sub(r"\(\d+\)", "", kind)
     return _TYPES.get(plain) or _TYPES.get(plain.rpartition(".")[2])
