@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kaflow_engine.duck import binding
+from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.duck.wide.integers import is_wide
 from kaflow_engine.errors import Location, SqlError
@@ -148,8 +149,9 @@ class Binder:
         if not self._wide and not has_casts(expr.sql):
             return
         for part, kind in lossy(expr.sql, lambda sql: self._bind(sql, expr.line)):
+            shown = plain(part).replace('"', "")
             raise SqlError(
-                f"{part} is of BIGNUM and {kind}, which would be rounded",
+                f"{shown} mixes BIGNUM with {kind}, and would not be exact",
                 at_line(self._at, expr.line),
                 "cast one side: CAST(… AS BIGNUM) is exact, CAST(… AS DOUBLE) is not",
             )
