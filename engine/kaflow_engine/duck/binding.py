@@ -4,12 +4,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from inspect import Parameter, Signature
+from threading import Lock
 from typing import Any
 
 import duckdb
 from duckdb.func import SPECIAL
 
-from kaflow_engine.duck.wide.integers import is_digits, is_wide
+from kaflow_engine.duck.wide.integers import is_digits, is_wide, mentions
 from kaflow_engine.duck.wide.taught import teach
 
 Error = duckdb.Error
@@ -30,7 +31,7 @@ def bind(select: str) -> tuple[str, ...]:
     Raises:
         Error: DuckDB refuses it.
     """
-    with _database(os.getpid()).cursor() as connection:
+    with _cursor(select) as connection:
         return tuple(str(kind) for kind in connection.sql(select).types)
 
 
@@ -40,7 +41,7 @@ def described(select: str) -> tuple[tuple[str, str], ...]:
     Raises:
         Error: DuckDB refuses it.
     """
-    with _database(os.getpid()).cursor() as connection:
+    with _cursor(select) as connection:
         found = connection.sql(select)
         return tuple(zip(found.columns, map(str, found.types), strict=True))
 
@@ -54,6 +55,7 @@ def casts(text: str, kind: str) -> bool:
     return row is not None and bool(row[0])
 
 
+_teaching = Lock()
 _declared: dict[str, tuple[list[str], str]] = {}
 # of the process, as its database is
 
@@ -104,7 +106,7 @@ def type_name(kind: str) -> str:
     """
     if is_wide(kind.upper()):
         return kind.upper()
-    with _database(os.getpid()).cursor() as connection:
+    with _cursor(kind) as connection:
         return str(connection.sqltype(kind))
 
 
@@ -159,12 +161,25 @@ def _numbers(select: str) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
+def _cursor(sql: str) -> duckdb.DuckDBPyConnection:
+    """Return a cursor that understands a text."""
+    if mentions(sql):
+        with _teaching:
+            _taught(os.getpid())
+    return _database(os.getpid()).cursor()
+
+
+@lru_cache(maxsize=1)
+def _taught(process: int) -> None:
+    """Teach the database wide integers: it takes longer than most plans, which have none."""
+    teach(_database(process))
+
+
 @lru_cache(maxsize=1)
 def _database(process: int) -> duckdb.DuckDBPyConnection:
     """Open the database of a process: a forked one must not use that of its parent."""
     connection = duckdb.connect(config=dict(SETTINGS))
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
-    teach(connection)
     connection.execute("SET lock_configuration = true")
     for name in [*_declared]:
         _create(connection, name)

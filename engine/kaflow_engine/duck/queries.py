@@ -10,6 +10,7 @@ import duckdb
 
 from kaflow_engine.duck.functions import catalogue
 from kaflow_engine.duck.functions.signature import Function
+from kaflow_engine.duck.wide.integers import mentions
 from kaflow_engine.duck.wide.taught import teach
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ def connect() -> duckdb.DuckDBPyConnection:
     """Open an in-memory database with one thread, UTC, bounded memory and no way out of it."""
     connection = duckdb.connect(config=dict(SETTINGS))
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
-    teach(connection)
     # Not enable_external_access: without it DuckDB does not find tables by Python name either.
     # Without files there are no extensions, and without extensions no network.
     connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
@@ -40,9 +40,13 @@ def connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def cursor() -> duckdb.DuckDBPyConnection:
-    """Return a fresh cursor on the database of this process; safe to use from several threads."""
-    return _database(os.getpid()).cursor()
+def cursor(sql: str | None = None) -> duckdb.DuckDBPyConnection:
+    """Return a fresh cursor on the database of this process; safe to use from several threads.
+
+    Args:
+        sql: All that will be asked, of no rows; None: that is not known.
+    """
+    return _database(os.getpid()).cursor(wide=sql is None or mentions(sql))
 
 
 def query(sql: str, rows: "pa.Table | None" = None) -> "pa.Table":
@@ -54,13 +58,13 @@ def query(sql: str, rows: "pa.Table | None" = None) -> "pa.Table":
     given = rows  # DuckDB finds it by name, which is cheaper than a view
     if given is not None:
         sql = f"WITH rows AS (FROM given LIMIT {_ALL}) {sql}"
-    with cursor() as connection:
+    with cursor(sql if rows is None else None) as connection:
         return connection.execute(sql).to_arrow_table()
 
 
 def value(sql: str, parameters: Sequence[object] = ()) -> Any:
     """Return the first value of the first row of `sql`."""
-    with cursor() as connection:
+    with cursor(sql) as connection:
         row = connection.execute(sql, list(parameters)).fetchone()
         return None if row is None else row[0]
 
@@ -71,10 +75,20 @@ class _Database:
     def __init__(self) -> None:
         self._connection = connect()
         self._changes = 0
+        self._taught = False
         self._functions: dict[str, Function] = {}
 
-    def cursor(self) -> duckdb.DuckDBPyConnection:
-        """Return a fresh cursor, which knows all functions that the process found."""
+    def cursor(self, *, wide: bool) -> duckdb.DuckDBPyConnection:
+        """Return a fresh cursor, which knows all functions that the process found.
+
+        Args:
+            wide: It also knows wide integers, which takes a moment to learn.
+        """
+        if wide and not self._taught:
+            with _adding:
+                if not self._taught:
+                    teach(self._connection)
+                    self._taught = True
         known = catalogue.known()
         if known.changes != self._changes:
             with _adding:

@@ -77,7 +77,7 @@ def parse_type(text: str) -> Type:
     if is_wide(text):
         return Scalar(text)
     try:
-        with queries.cursor() as connection:
+        with queries.cursor(text) as connection:
             return _from_duckdb(connection.type(text))
     except duckdb.Error as error:
         raise ModelError(

@@ -30,6 +30,7 @@ _HEX = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]+)")
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII
 )
+_MENTIONED = re.compile("|".join(BOUNDS), re.IGNORECASE)
 _BINARY = ("FLOAT", "DOUBLE")
 
 
@@ -53,6 +54,15 @@ def in_duckdb(kind: str) -> str:
     ('BIGNUM', 'VARCHAR')
     """
     return BIGNUM if kind in BOUNDS else kind
+
+
+def mentions(sql: str) -> bool:
+    """Tell whether a text names one of the types, or a cast to it.
+
+    >>> mentions("SELECT TRY_TO_U256(x)"), mentions("SELECT x * 2")
+    (True, False)
+    """
+    return _MENTIONED.search(sql) is not None
 
 
 def number_of(text: str, kind: str, of: str = "VARCHAR") -> int:
@@ -86,9 +96,13 @@ def is_digits(text: str, kind: str) -> bool:
 
 
 def between_sql(sql: str, kind: str) -> str:
-    """Return a condition: a BIGNUM is within the bounds of a type; NULL for NULL."""
-    least, most = BOUNDS[kind]
-    return f"({sql}) BETWEEN '{least}'::{BIGNUM} AND '{most}'::{BIGNUM}"
+    """Return a condition: a BIGNUM is within the bounds of a type; NULL for NULL.
+
+    Not BETWEEN: where the value is a BIGINT that is cast, DuckDB casts the bounds to BIGINT,
+    which fails.
+    """
+    least, most = (f"'{bound}'::{BIGNUM}" for bound in BOUNDS[kind])
+    return f"least(greatest({sql}, {least}), {most}) = ({sql})"
 
 
 def _read(text: str, of: str) -> int | None:

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
+import sqlglot
 from sqlglot import exp
 
 from kaflow_engine.duck.wide.integers import BIGNUM, is_wide
 from kaflow_engine.duck.wide.taught import NEGATIVE
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.groups.shapes import RunShape
 from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.shape import Expr, QueryShape
 from kaflow_engine.sql.syntax import DIALECT
@@ -60,6 +62,9 @@ def _mapped(part: Any, plain: frozenset[str], schemas: Schemas) -> Any:
         return tuple(_mapped(each, plain, schemas) for each in parts)
     if not is_dataclass(part) or isinstance(part, type):
         return part
+    if isinstance(part, RunShape):
+        query = sqlglot.parse_one(part.sql, dialect=DIALECT)
+        return replace(part, sql=_mended(query, frozenset()) or part.sql)
     if isinstance(part, QueryShape):
         plain = frozenset(_plain(part, schemas))
     own = {field.name: getattr(part, field.name) for field in fields(part)}
@@ -85,12 +90,17 @@ def mended(sql: str, plain: frozenset[str] = frozenset()) -> str:
         sql: An expression.
         plain: Columns that are none.
     """
-    holder = exp.Paren(this=parse_expression(sql).copy())
+    return _mended(parse_expression(sql).copy(), plain) or sql
+
+
+def _mended(tree: exp.Expr, plain: frozenset[str]) -> str | None:
+    """Return a tree as text; None: nothing had to be mended."""
+    holder = exp.Paren(this=tree)
     found = [node for node in reversed(list(holder.walk())) if _is_mended(node, plain)]
     for node in found:
         node.replace(_through_text(node) if isinstance(node, exp.Cast) else _negative(node))
     copied = copy_in_coalesce(holder, lambda node: _is_operation(node, plain))
-    return holder.this.sql(dialect=DIALECT) if found or copied else sql
+    return holder.this.sql(dialect=DIALECT) if found or copied else None
 
 
 def _is_operation(node: exp.Expr, plain: frozenset[str]) -> bool:
