@@ -75,6 +75,12 @@ def test_a_value_beyond_the_bounds_of_its_column_is_bad() -> None:
     ]
 
 
+def test_a_column_that_is_declared_as_bytes_has_the_bytes_of_a_number() -> None:
+    values, schema = _avro(DECIMAL, [b"\x01\x00", None])
+    found = _read(values, schema, "BLOB")
+    assert (found.table["n"].to_pylist(), found.bad) == ([b"\x01\x00", None], ())
+
+
 @pytest.mark.parametrize("kind", ["string", "long", "double"])
 def test_other_types_are_cast(kind: str) -> None:
     made: Mapping[str, Sequence[object]] = {

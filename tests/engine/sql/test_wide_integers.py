@@ -82,6 +82,8 @@ OF_TWO: dict[str, Callable[[int, int], object]] = {
     "abs(a)": lambda a, _: abs(a),
     "sign(a)": lambda a, _: (a > 0) - (a < 0),
     "CAST(t AS BIGNUM)": lambda a, _: a,
+    "CAST(a * 2 / 2 AS BIGNUM)": lambda a, _: a,
+    "TRY_CAST(a * b AS I256)": (lambda a, b: a * b if -(2**255) <= a * b < 2**255 else None),
     "TRY_CAST(a AS U256)": lambda a, _: a if a >= 0 else None,
     "TRY_CAST(t AS I256)": lambda a, _: a if a < 2**255 else None,
     "CAST(a AS VARCHAR)": lambda a, _: str(a),

@@ -63,22 +63,28 @@ def teach(connection: duckdb.DuckDBPyConnection) -> None:
     for kind in BOUNDS:
         if kind != BIGNUM:
             connection.execute(f"CREATE TYPE {kind} AS {BIGNUM}")
+        read = f"{_READ}(CAST(x AS VARCHAR), typeof(x), '{kind}')"
         own, tried = f"CAST(x AS {BIGNUM})", cast_to(kind, tried=True)
         connection.execute(
             f"CREATE MACRO {tried}(x) AS CASE WHEN typeof(x) = '{BIGNUM}' "
             f"THEN CASE WHEN {between_sql(own, kind)} THEN {own} END "
-            f"ELSE list_extract([{_READ}(CAST(x AS VARCHAR), typeof(x), '{kind}')], 1) END"
+            f"ELSE {_copied(read)} END"
         )
         said = f"concat('''', CAST(x AS VARCHAR), ''' is no {kind}')"
         connection.execute(
             f"CREATE MACRO {cast_to(kind)}(x) AS "
-            f"CASE WHEN x IS NOT NULL THEN coalesce({tried}(x), error({said})) END"
+            f"CASE WHEN x IS NOT NULL THEN coalesce({_copied(f'{tried}(x)')}, error({said})) END"
         )
-    connection.execute(f"CREATE MACRO {NEGATIVE}(x) AS list_extract([-x], 1)")
+    connection.execute(f"CREATE MACRO {NEGATIVE}(x) AS {_copied('-x')}")
     connection.execute(
         f"CREATE MACRO {FITTING}(x) AS CASE WHEN x IS NULL OR {between_sql('x', BIGNUM)} THEN x "
         "ELSE error(concat(x, ' has more than 256 bits')) END"
     )
+
+
+def _copied(sql: str) -> str:
+    """Return SQL of a value in memory of DuckDB's own, which COALESCE and comparisons need."""
+    return f"list_extract([{sql}], 1)"
 
 
 def _create(

@@ -16,7 +16,7 @@ from kaflow_engine.formats.avro.decode_one import read_record
 from kaflow_engine.formats.avro.read import Bools, BulkReader, Longs
 from kaflow_engine.formats.avro.schema import declared, record_of
 from kaflow_engine.formats.avro.types import Avro, is_regular, stored
-from kaflow_engine.formats.avro.wide import as_wide
+from kaflow_engine.formats.avro.wide import as_declared
 from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, array_of
 from kaflow_engine.formats.framing import HEADER, Framed, framed, unknown
 from kaflow_engine.formats.types import (
@@ -81,7 +81,7 @@ def _as_read(column: Column, kind: Avro) -> Avro:
     wanted = parse_type(column.type)
     if not isinstance(wanted, Scalar):
         return kind
-    return stored(kind) if wanted.name in INTEGERS else as_wide(kind, wanted.name)
+    return stored(kind) if wanted.name in INTEGERS else as_declared(kind, wanted.name)
 
 
 def _table(found: Mapping[str, pa.Array], ok: Bools) -> pa.Table:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from kaflow_engine.duck.wide.integers import BIGNUM, BOUNDS
 from kaflow_engine.duck.wide.vectors import column_of, numbers_in
-from kaflow_engine.formats.avro.types import Avro, Fixed, Logical, Union
+from kaflow_engine.formats.avro.types import Avro, Fixed, Logical, Primitive, Union
 
 _DECIMAL = 38
 """Digits of the widest DECIMAL."""
@@ -34,20 +34,25 @@ def whole_number(kept: bytes, logical: Logical | None) -> int | None:
     return found if least <= found <= most else None
 
 
-def as_wide(kind: Avro, wanted: str) -> Avro:
-    """Return 32 bytes that say nothing more as the number that a column is declared to be.
+def as_declared(kind: Avro, wanted: str) -> Avro:
+    """Return bytes as what a column is declared to be.
 
     Args:
         kind: As it is written.
-        wanted: The type of the column: of I256 the bytes have a sign, of U256 none.
+        wanted: The type of the column: where 32 bytes say nothing more, they have a sign for I256
+            and none for U256; the bytes of a number are themselves for BLOB.
     """
     match kind:
+        case Primitive(name=name, logical=logical) if wanted == "BLOB" and is_wide_number(logical):
+            return Primitive(name)
+        case Fixed(size=size, logical=logical) if wanted == "BLOB" and is_wide_number(logical):
+            return Fixed(size)
         case Fixed(size=32, logical=None) if wanted == "U256":
             return Fixed(32, Logical(_UNSIGNED))
         case Fixed(size=32, logical=None) if wanted == "I256":
             return Fixed(32, Logical("decimal", precision=78))
         case Union(branches=branches):
-            return Union(tuple(as_wide(branch, wanted) for branch in branches))
+            return Union(tuple(as_declared(branch, wanted) for branch in branches))
         case _:
             return kind
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kaflow_engine.duck import binding
 from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.duck.wide.integers import is_wide
+from kaflow_engine.duck.wide.integers import mentions
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.flow.operators import PLACE
 from kaflow_engine.model.columns import Column
@@ -44,7 +44,7 @@ class Binder:
         """
         self._at = at
         self._sources = _sources(columns)
-        self._wide = any(is_wide(each.type) for some in columns.values() for each in some)
+        self._wide = any(mentions(each.type) for some in columns.values() for each in some)
         self._types: dict[str, str] = {}
         self._sound: set[str] = set()
         self._bind_together(exprs)

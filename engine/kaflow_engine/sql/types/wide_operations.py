@@ -8,7 +8,7 @@ from typing import Any, cast
 import sqlglot
 from sqlglot import exp
 
-from kaflow_engine.duck.wide.integers import BIGNUM, is_wide
+from kaflow_engine.duck.wide.integers import BIGNUM, mentions
 from kaflow_engine.duck.wide.taught import NEGATIVE
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.groups.shapes import RunShape
@@ -42,8 +42,8 @@ def with_wide_operations(
         shapes: The branches of each output.
         schemas: Where no query has wide integers, nothing changes.
     """
-    wide = any(is_wide(each.type) for columns in schemas.values() for each in columns)
-    if not wide and not has_casts(repr(shapes)):
+    wide = any(mentions(each.type) for columns in schemas.values() for each in columns)
+    if not wide and not mentions(repr(shapes)):
         return tuple(map(tuple, shapes))
     return tuple(
         tuple(_mapped(shape, frozenset(), schemas) for shape in branches) for branches in shapes
@@ -79,7 +79,7 @@ def _plain(shape: QueryShape, schemas: Schemas) -> list[str]:
         for source in shape.sources
         if source.query is None
         for column in schemas.get(source.topic, ())
-        if not is_wide(column.type)
+        if not mentions(column.type)
     ]
 
 
