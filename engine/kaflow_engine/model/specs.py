@@ -134,8 +134,11 @@ class PipelineSpec(Spec):
     @property
     def writes(self) -> tuple[Write, ...]:
         """The outputs in the order of the file, one at least of a sound file."""
-        if self.outputs:
-            return tuple(listed(number, entry) for number, entry in enumerate(self.outputs))
+        return (*self._only, *(listed(number, entry) for number, entry in enumerate(self.outputs)))
+
+    @property
+    def _only(self) -> tuple[Write, ...]:
+        """The output that has the query of the pipeline; no file has others beside it."""
         if self.query is None or self.output is None:
             return ()
         output, sink = write_of(self.output)

@@ -12,6 +12,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.planning.columns import resolve_columns
+from kaflow_engine.runtime.sink.opening import connections_of
 from kaflow_engine.testing.local.executor import LocalPipeline
 
 START = 1_767_225_600_000
@@ -46,9 +47,8 @@ class Running:
         found = resolve_columns(spec, config, list(spec.sources))
         own = {"t": tuple(Column(name, kind) for name, kind in columns.items())}
         self.planned = build_plan(spec, config, {**own, **found})
-        self.pipeline = LocalPipeline(self.planned.plan, {"t": range(2)}, **how)
-        self.pipeline._world.connections.update(
-            {(kind, name): one.settings for name, one in config.connections[kind].items()}
+        self.pipeline = LocalPipeline(
+            self.planned.plan, {"t": range(2)}, connections=connections_of(config).known, **how
         )
 
     def rows(self, *values):

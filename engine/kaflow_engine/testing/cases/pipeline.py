@@ -4,12 +4,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import assert_never
 
 import duckdb
 
 from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
@@ -38,6 +36,7 @@ from kaflow_engine.sql.pipeline import pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.types.bind import check_types, normal_type
 from kaflow_engine.testing.cases.specs import Case
+from kaflow_engine.testing.local.shown import as_topic
 
 CASE = "case"
 """What a topology is called that stands in a case, and has no name of its own."""
@@ -74,39 +73,8 @@ def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
         raise ModelError("a case cannot name preprocessors", at, hint)
     schemas = _schemas(case, spec)
     planned = build_plan(spec, config, schemas)
-    sinks = tuple(_as_topic(sink) for sink in planned.plan.sinks)
+    sinks = tuple(as_topic(sink) for sink in planned.plan.sinks)
     return replace(planned, plan=replace(planned.plan, sinks=sinks, dimensions_first=False))
-
-
-def _as_topic(sink: Sink) -> Sink:
-    """Show what a sink that takes columns would get as records."""
-    match sink:
-        case TopicSink():
-            return sink
-        case TableSink(id=name, inputs=inputs, exchange=exchange, key=key):
-            return TopicSink(
-                id=name,
-                inputs=inputs,
-                exchange=exchange,
-                key=key,
-                topic=sink.target,
-                format="json",
-                key_in_value=not sink.table.grouped,
-            )
-        case ConnectorSink(id=name, inputs=inputs, exchange=exchange, key=key):
-            return TopicSink(
-                id=name,
-                inputs=inputs,
-                exchange=exchange,
-                key=key,
-                topic=sink.target,
-                format="json",
-                key_in_value=sink.key_in_value,
-                compacted=sink.changes,
-                coalesced=sink.coalesced,
-            )
-        case _:
-            assert_never(sink)
 
 
 def _spec(case: Case, around: Surroundings, config: Config) -> PipelineSpec:

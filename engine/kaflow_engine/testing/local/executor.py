@@ -1,7 +1,7 @@
 """Local executor: a plan in one process, without Spark or a broker, in milliseconds."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from kaflow_engine.operators.levels import run_level, run_levels
 from kaflow_engine.operators.rows.reports import BatchReport, read_reports
 from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.task import BatchContext
-from kaflow_engine.operators.watermark import END, WatermarkState, advance, ended
+from kaflow_engine.operators.watermark import END, Place, WatermarkState, advance, ended
 from kaflow_engine.state.answers import Answers
 from kaflow_engine.state.copies.memory import MemoryState
 from kaflow_engine.testing.local.world import Crashed, LocalWorld, LoggedBatch, Point
@@ -64,7 +64,7 @@ class _LocalTask:
 
     @property
     def secrets(self) -> Mapping[str, str]:
-        return {}
+        return self._world.connections.get(("secrets", ""), {})
 
     @property
     def answers(self) -> Answers:
@@ -100,7 +100,7 @@ class LocalPipeline:
         connections: Mapping[tuple[str, str], Mapping[str, str]] | None = None,
     ) -> None:
         self._plan = plan
-        self._read_to_end = {(t, p): True for t, some in partitions.items() for p in some}
+        self._places = [(topic, part) for topic, some in partitions.items() for part in some]
         self._spread, self._replay = spread, replay
         self._schema_by_id = schema_by_id or _no_registry
         self._world = LocalWorld(point)
@@ -120,12 +120,13 @@ class LocalPipeline:
         """Take another plan from the next batch on; one that is open is run with its own."""
         self._plan = plan
 
-    def run(self, records: pa.Table, batch_time: int) -> LocalBatch:
+    def run(self, records: pa.Table, batch_time: int, behind: Collection[Place] = ()) -> LocalBatch:
         """Run one batch, to the end of its commit.
 
         Args:
             records: Schema RECORDS, each partition in offset order; may be empty.
             batch_time: Epoch milliseconds, never less than the one before.
+            behind: The partitions that have more records than were read.
         """
         number = len(self._world.commits) + 1
         standing = self._standing()
@@ -137,6 +138,7 @@ class LocalPipeline:
             batch_time=batch_time,
             watermarks=standing.values,
             records=records,
+            behind=frozenset(behind),
         )
         while len(self._world.commits) < number:
             try:
@@ -178,8 +180,9 @@ class LocalPipeline:
         report = self._once(logged.plan, batch, logged.records)
         if self._replay and report != self._once(logged.plan, batch, logged.records):
             raise StateError(f"batch {batch.batch} gave another report when it was replayed")
+        read_to_end = {place: place not in logged.behind for place in self._places}
         watermark = advance(
-            self._standing(), clocks(logged.plan), report, logged.batch_time, self._read_to_end
+            self._standing(), clocks(logged.plan), report, logged.batch_time, read_to_end
         )
         if END in logged.watermarks.values():
             watermark = ended(watermark, watermark.marks)

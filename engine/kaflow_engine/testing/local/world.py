@@ -52,6 +52,8 @@ class LoggedBatch:
     watermarks: Mapping[int, int]
     """By chain."""
     records: pa.Table
+    behind: frozenset[tuple[str, int]] = frozenset()
+    """Source partitions that were not read to their end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
