@@ -12,6 +12,7 @@ from kaflow_dagster.assets.views import ProjectView, view_project
 from kaflow_dagster.checks.output_checks import build_check_schedule, build_topic_checks
 from kaflow_dagster.checks.stream_checks import build_stream_checks
 from kaflow_dagster.streams.outputs import NEWEST
+from kaflow_dagster.streams.preview import build_preview_job
 from kaflow_dagster.streams.redrive import build_redrive_job
 from kaflow_dagster.streams.sensor import build_supervisor, with_switches
 from kaflow_dagster.streams.session import build_stream_job
@@ -81,6 +82,7 @@ def defs_of(
         assets=[*with_switches(specs, units, translate), *(filled for _, filled in tables)],
         jobs=[
             *jobs.values(),
+            *(build_preview_job(each, project) for each in sound),
             *(
                 build_redrive_job(each, project, translate)
                 for each in sound

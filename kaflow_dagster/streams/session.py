@@ -102,11 +102,17 @@ def _session(
 def _stream(
     heard: _Heard, project: ProjectView, names: Sequence[str], config: Config, stop: Event
 ) -> None:
-    from kaflow_engine.api.run import Waiting, accept_change, prepare, run_pipelines
+    from kaflow_engine.api.run import (
+        RunningPreviews,
+        Waiting,
+        accept_change,
+        prepare,
+        run_pipelines,
+    )
 
     specs = [project.load(name, config) for name in names]
     config = with_brought(config, specs)
-    with open_outlet(config, names) as outlet:
+    with open_outlet(config, names, RunningPreviews(specs, config)) as outlet:
         heard.address = outlet.address
 
         def progressed(progress: Progress) -> None:

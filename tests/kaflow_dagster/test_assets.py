@@ -91,7 +91,9 @@ def test_a_group_has_one_job_and_one_sensor(tmp_path):
     defs = build_kaflow_defs([tmp_path])
     names = ("one", "two", "large-orders")
     streams = {"stream__both", dagster_name("stream", "large-orders")}
-    assert {job.name for job in defs.jobs} == streams | {dagster_name("redrive", n) for n in names}
+    assert {job.name for job in defs.jobs} == streams | {
+        dagster_name(kind, n) for n in names for kind in ("redrive", "preview")
+    }
     assert {sensor.name for sensor in defs.sensors} >= {"supervise__both"}
     assert len(defs.sensors) == 2
     (tmp_path / "three.yaml").write_text(LARGE.replace("large-orders", "both"))
@@ -162,7 +164,9 @@ def test_a_broken_pipeline_is_shown_and_the_others_work(project, tmp_path):
     repository = defs.get_repository_def()
     jobs = {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")}
     sound = ("enriched", "large_orders_01a3f5")
-    assert jobs == {f"{kind}__{name}" for kind in ("stream", "redrive") for name in sound}
+    assert jobs == {
+        f"{kind}__{name}" for kind in ("stream", "redrive", "preview") for name in sound
+    }
     sensor = repository.get_sensor_def("supervise__broken")
     with dg.DagsterInstance.ephemeral() as instance:
         said = sensor.evaluate_tick(dg.build_sensor_context(instance))

@@ -5,13 +5,14 @@ import logging
 import socket
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from threading import Thread
-from typing import Any, Protocol
+from threading import Event, Thread
+from typing import Any
 
 import h11
+
+from kaflow_engine.telemetry.site import Answer, Limits, Request, Site, Stream
 
 LOGGER = logging.getLogger("kaflow.telemetry")
 
@@ -21,55 +22,6 @@ _ACCEPTED = 32
 connection, so that with more connections than these it is never the oldest that gives way."""
 _WAITING = 1024
 """Connections that the system keeps until they are accepted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What connections may take up."""
-
-    connections: int = 256
-    """Most of them; one more takes the place of the oldest that has not asked for anything yet."""
-    pages: int = 8
-    """Most pages that are made or sent at a time; who asks for one more is refused."""
-    asking_s: float = 5.0
-    """After which a connection without a whole request is closed."""
-    answering_s: float = 10.0
-    """After which one that does not take its answer is closed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked."""
-
-    method: str
-    path: str
-    authorization: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What is sent back."""
-
-    code: HTTPStatus
-    kind: str
-    body: bytes
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-class Site(Protocol):
-    """What is asked for."""
-
-    def at_once(self, request: Request) -> Answer | None:
-        """Return an answer that costs next to nothing and is short; None: a page must be made."""
-        ...
-
-    def page(self, request: Request) -> Answer:
-        """Make a page, in a thread of its own."""
-        ...
-
-    def busy(self) -> Answer:
-        """Return what those get for whom no page is made now; it is short."""
-        ...
 
 
 @contextmanager
@@ -104,6 +56,7 @@ class _Port:
         self._open: set[_Connection] = set()
         self._asking: dict[_Connection, None] = {}  # the oldest first
         self._pages: set[_Connection] = set()
+        self._streams: set[_Connection] = set()
 
     async def run(self, listener: socket.socket, stop: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
@@ -128,12 +81,20 @@ class _Port:
         self._open.discard(connection)
         self._asking.pop(connection, None)
         self._pages.discard(connection)
+        self._streams.discard(connection)
 
     def asked(self, connection: "_Connection", request: Request) -> None:
         self._asking.pop(connection, None)
         found = self._site.at_once(request)
+        stream = self._site.stream(request) if found is None else None
         if found is not None:
             connection.send(found)
+        elif stream is not None:
+            if len(self._streams) >= self.limits.streams:
+                connection.send(self._site.busy())
+            else:
+                self._streams.add(connection)
+                connection.send_stream(stream)
         elif len(self._pages) >= self.limits.pages:
             connection.send(self._site.busy())
         else:
@@ -151,6 +112,9 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._page: asyncio.Future[Answer] | None = None
+        self._stream: Stream | None = None
+        self._room = Event()
+        self._room.set()
         self._is_head = False
 
     def connection_made(self, transport: Any) -> None:
@@ -159,6 +123,8 @@ class _Connection(asyncio.Protocol):
         self._port.opened(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._stream is not None:
+            return  # what is sent behind a request is not read
         try:
             self._http.receive_data(data)
             event = self._http.next_event()
@@ -175,8 +141,21 @@ class _Connection(asyncio.Protocol):
             path = event.target.decode("latin-1")
             self._port.asked(self, Request(event.method.decode(), path, authorization))
 
+    def eof_received(self) -> bool | None:
+        return None  # the transport closes, and what goes on ends
+
+    def pause_writing(self) -> None:
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        self._room.set()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._port.closed(self)
+        self._room.set()
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
         if self._deadline is not None:
             self._deadline.cancel()
         if self._page is not None:
@@ -187,22 +166,62 @@ class _Connection(asyncio.Protocol):
         page.add_done_callback(self._made)
 
     def send(self, answer: Answer) -> None:
+        length = ("Content-Length", str(len(answer.body)))
+        transport = self._begin(answer.code, answer.kind, length, *answer.headers)
+        if not self._is_head:
+            transport.write(answer.body)
+        transport.close()  # when it is sent
+
+    def send_stream(self, stream: Stream) -> None:
+        self._stream = stream
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._begin(HTTPStatus.OK, stream.kind, ("Transfer-Encoding", "chunked")).resume_reading()
+        loop = asyncio.get_running_loop()
+        Thread(
+            target=self._feed, args=(stream, loop), name="kaflow-http-stream", daemon=True
+        ).start()
+
+    def _feed(self, stream: Stream, loop: asyncio.AbstractEventLoop) -> None:
+        """Send pieces as they come, in a thread; one who does not take them is left."""
+        ends = self._end
+        try:
+            for piece in stream:
+                if not self._room.wait(self._port.limits.answering_s):
+                    ends = self.cut
+                    break
+                loop.call_soon_threadsafe(self._write, h11.Data(data=piece))
+        except Exception:
+            LOGGER.warning("an answer was broken off", exc_info=True)
+            ends = self.cut
+        finally:
+            stream.close()
+            with suppress(RuntimeError):  # the loop is gone, and all connections with it
+                loop.call_soon_threadsafe(ends)
+
+    def _write(self, event: h11.Data | h11.EndOfMessage) -> None:
+        if self._stream is not None and self._transport is not None:
+            self._transport.write(self._http.send(event) or b"")
+
+    def _end(self) -> None:
+        self._write(h11.EndOfMessage())
+        if self._transport is not None:
+            self._transport.close()
+
+    def _begin(self, code: HTTPStatus, kind: str, *more: tuple[str, str]) -> asyncio.Transport:
+        """Send the head of an answer."""
         assert self._transport is not None
         headers = [
             ("Server", "kaflow"),
-            ("Content-Type", answer.kind),
-            ("Content-Length", str(len(answer.body))),
+            ("Content-Type", kind),
             ("Cache-Control", "no-store"),
             ("X-Content-Type-Options", "nosniff"),
             ("Connection", "close"),
-            *answer.headers,
+            *more,
         ]
-        reason = answer.code.phrase
-        head = h11.Response(status_code=answer.code, headers=headers, reason=reason)
+        head = h11.Response(status_code=code, headers=headers, reason=code.phrase)
         self._transport.write(self._http.send(head) or b"")
-        if not self._is_head:
-            self._transport.write(answer.body)
-        self._transport.close()  # when it is sent
+        return self._transport
 
     def cut(self) -> None:
         if self._transport is not None:

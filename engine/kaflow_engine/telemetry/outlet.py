@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kaflow_engine.model.config import Config
 from kaflow_engine.telemetry.metrics import Metrics
 from kaflow_engine.telemetry.otlp import export
+from kaflow_engine.telemetry.previews import Previews
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.server import serve
 
@@ -22,10 +23,21 @@ class Outlet:
 
 
 @contextmanager
-def open_outlet(config: Config, pipelines: Iterable[str]) -> Generator[Outlet]:
-    """Serve and send until the block ends; nothing of it can fail a pipeline."""
+def open_outlet(
+    config: Config, pipelines: Iterable[str], previews: Previews | None = None
+) -> Generator[Outlet]:
+    """Serve and send until the block ends; nothing of it can fail a pipeline.
+
+    Args:
+        config: Where.
+        pipelines: The names of all that run.
+        previews: Shows their rows to who asks; None: no one does.
+    """
     metrics = Metrics(pipelines)
-    with serve(config.http, metrics) as address, export(config.otlp, metrics) as spans:
+    with (
+        serve(config.http, metrics, previews=previews) as address,
+        export(config.otlp, metrics) as spans,
+    ):
 
         def take(progress: Progress) -> None:
             metrics.take(progress)

@@ -1,4 +1,4 @@
-"""The port where health, status and metrics are read; it changes nothing."""
+"""The port where health, status, metrics and rows are read; it changes nothing."""
 
 import hmac
 import json
@@ -10,13 +10,22 @@ from http import HTTPStatus
 from typing import Any
 
 from kaflow_engine.model.config import HttpConfig
-from kaflow_engine.telemetry.http_port import LOGGER, Answer, Limits, Request, serving
+from kaflow_engine.telemetry.http_port import LOGGER, serving
 from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.previews import (
+    EVENTS,
+    Mistake,
+    Previews,
+    RowEvents,
+    Wanted,
+    wanted_of,
+)
+from kaflow_engine.telemetry.site import Answer, Limits, Request, Stream
 from kaflow_engine.telemetry.status import is_live, is_ready, statuses
 
 _JSON = "application/json"
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
-PATHS = ("/health/live", "/health/ready", "/status", "/metrics")
+PATHS = ("/health/live", "/health/ready", "/status", "/metrics", "/preview")
 METHODS = ("GET", "HEAD")
 
 NEXT = 16
@@ -26,16 +35,19 @@ NEXT = 16
 class Pages:
     """What is read at the port; health costs next to nothing, and never waits for the others."""
 
-    def __init__(self, metrics: Metrics, token: str | None = None) -> None:
-        """Take who knows the pipelines, and what `/status` and `/metrics` ask for, if anything."""
-        self._metrics, self._token = metrics, token
+    def __init__(
+        self, metrics: Metrics, token: str | None = None, previews: Previews | None = None
+    ) -> None:
+        """Take who knows the pipelines, what all but health asks for, if anything, and who shows
+        their rows."""
+        self._metrics, self._token, self._previews = metrics, token, previews
 
     def answer(self, request: Request) -> Answer:
         """Return the answer to a request."""
         return self.at_once(request) or self.page(request)
 
     def at_once(self, request: Request) -> Answer | None:
-        """Return health and refusals; None: a page must be made."""
+        """Return health and refusals; None: more must be done."""
         if request.method not in METHODS:
             refused = {"error": "this port only reads"}
             return _json(HTTPStatus.METHOD_NOT_ALLOWED, refused, ("Allow", ", ".join(METHODS)))
@@ -46,11 +58,29 @@ class Pages:
                 return _health(is_ready([*self._metrics.newest.values()]))
             case "/status" | "/metrics" if _may(self._token, request.authorization):
                 return None
-            case "/status" | "/metrics":
+            case "/preview" if self._token is None:
+                closed = {"error": "rows are shown with a token only: set http.token_file"}
+                return _json(HTTPStatus.FORBIDDEN, closed)
+            case "/preview" if self._previews is not None and _may(
+                self._token, request.authorization
+            ):
+                wanted = wanted_of(request.path, self._previews)
+                if isinstance(wanted, Mistake):
+                    return _json(wanted.code, {"error": wanted.message, "hint": wanted.hint})
+                return Answer(HTTPStatus.OK, EVENTS, b"") if request.method == "HEAD" else None
+            case "/status" | "/metrics" | "/preview":
                 wanted = {"error": "send 'Authorization: Bearer <token>'"}
                 return _json(HTTPStatus.UNAUTHORIZED, wanted, ("WWW-Authenticate", "Bearer"))
             case _:
                 return _json(HTTPStatus.NOT_FOUND, {"error": "no such page", "pages": PATHS})
+
+    def stream(self, request: Request) -> Stream | None:
+        """Return the rows of a preview as events."""
+        if self._previews is None or _plain(request.path) != "/preview":
+            return None
+        wanted = wanted_of(request.path, self._previews)
+        assert isinstance(wanted, Wanted)  # else it was refused
+        return RowEvents(self._previews.lines(wanted))
 
     def page(self, request: Request) -> Answer:
         """Make `/status` or `/metrics`."""
@@ -66,7 +96,10 @@ class Pages:
 
 @contextmanager
 def serve(
-    config: HttpConfig, metrics: Metrics, limits: Limits | None = None
+    config: HttpConfig,
+    metrics: Metrics,
+    limits: Limits | None = None,
+    previews: Previews | None = None,
 ) -> Generator[str | None]:
     """Serve until the block ends; yields the address, None where there is none.
 
@@ -78,7 +111,7 @@ def serve(
         return
     host = f"[{config.host}]" if ":" in config.host else config.host
     address = f"http://{host}:{listener.getsockname()[1]}"
-    with serving(listener, Pages(metrics, config.token), limits or Limits()):
+    with serving(listener, Pages(metrics, config.token, previews), limits or Limits()):
         yield address
 
 

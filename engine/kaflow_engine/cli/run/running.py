@@ -27,6 +27,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.preview.served import RunningPreviews
 from kaflow_engine.runtime.planning.prepare import Waiting, prepare
 from kaflow_engine.state.storage.lease import Leases, require_writable
 from kaflow_engine.telemetry.outlet import Outlet, open_outlet
@@ -116,7 +117,7 @@ def _outlet(
     """A backfill tells no one: it runs beside the stream, which has the port."""
     if manner.backfill is not None:
         return nullcontext(Outlet(None, lambda progress: None))
-    return open_outlet(config, [spec.name for spec in specs])
+    return open_outlet(config, [spec.name for spec in specs], RunningPreviews(specs, config))
 
 
 def _begin(
