@@ -63,27 +63,20 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """Until when someone looks.
-
-    Args:
-        stop: Set when no one does any more.
-        until: When the time is up, by the clock.
-        clock: Seconds that pass.
-    """
+class _Patience:
+    """Until when someone looks."""
 
     stop: Event
     until: float
-    clock: Callable[[], float] = time.monotonic
+    """By the monotonic clock, in seconds."""
 
     @property
     def over(self) -> bool:
-        """Whether no one looks any more."""
-        return self.stop.is_set() or self.clock() >= self.until
+        return self.stop.is_set() or time.monotonic() >= self.until
 
-    def wait(self, seconds: float) -> None:
+    def wait(self) -> None:
         """Let some time pass, unless it is over before."""
-        self.stop.wait(max(0.0, min(seconds, self.until - self.clock())))
+        self.stop.wait(max(0.0, min(_LOOK_S, self.until - time.monotonic())))
 
 
 def preview(
@@ -121,7 +114,7 @@ def preview(
         say(f"notice: '{each.name}' is not shown by itself: {each.why.message}")
     with open_reads(plan.planned.plan, config) as reads:
         say(f"previewing '{spec.name}': {', '.join(node.name for node in plan.nodes)}")
-        patience = Patience(stop, time.monotonic() + asked.seconds)
+        patience = _Patience(stop, time.monotonic() + asked.seconds)
         found = (each for batch in _batches(plan, config, reads, asked, patience, say)
                  for each in shown(plan, batch.output))  # fmt: skip
         yield from islice(found, asked.rows)
@@ -141,7 +134,7 @@ def _planned(config: Config, stop: Event, say: Say, spec: PipelineSpec) -> Plann
 
 
 def _batches(
-    plan: PreviewPlan, config: Config, reads: Reads, asked: Asked, patience: Patience, say: Say
+    plan: PreviewPlan, config: Config, reads: Reads, asked: Asked, patience: _Patience, say: Say
 ) -> Iterator[LocalBatch]:
     """Run batch after batch: what is kept first, then all that comes, until it is over."""
     flow = plan.planned.plan
@@ -170,7 +163,7 @@ def _batches(
             ticked = now
             yield pipeline.run(RECORDS.empty_table(), now)
         else:
-            patience.wait(_LOOK_S)
+            patience.wait()
     if unread(at, begin.dimension_ends):
         say("the time was up before all that is kept was loaded; ask for more seconds")
 

@@ -24,7 +24,7 @@ from kaflow_engine.runtime.source.offsets import next_cut, size_of
 from kaflow_engine.state.log.batch_log import Offsets
 from kaflow_engine.state.storage.store import LocalStore
 
-MOST_RECORDS = 10_000
+_MOST_RECORDS = 10_000
 _MOST_BYTES = 32 << 20
 _TIMEOUT = 30_000
 
@@ -67,7 +67,7 @@ class Reads:
         Raises:
             SourceError: They cannot be read.
         """
-        ranges = next_cut(at, goal, MOST_RECORDS)
+        ranges = next_cut(at, goal, _MOST_RECORDS)
         if not size_of(ranges):
             return Taken(records=RECORDS.empty_table(), ends=at)
         tables = [RECORDS.empty_table()]

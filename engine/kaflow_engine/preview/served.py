@@ -63,6 +63,7 @@ class ChildLines:
                 [sys.executable, "-m", "kaflow_engine.preview.child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for the run, which ends this one
             )
         assert child.stdin is not None
         assert child.stdout is not None

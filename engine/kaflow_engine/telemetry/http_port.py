@@ -187,6 +187,8 @@ class _Connection(asyncio.Protocol):
         ends = self._end
         try:
             for piece in stream:
+                if self._stream is None:
+                    break  # no one takes it any more
                 if not self._room.wait(self._port.limits.answering_s):
                     ends = self.cut
                     break
