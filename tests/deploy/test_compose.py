@@ -9,10 +9,12 @@ import yaml
 
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.telemetry.server import NEXT
+from kaflow_engine.testing.sample import users
 from tests.deploy.reading import DEPLOY, ROOT, check_kaflow, documents, image_environment
 
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
+PAGE = (ROOT / "engine" / "docs" / "deploy.md").read_text()
 
 
 def environment(name):
@@ -30,7 +32,7 @@ KEYS = {
 def test_service(name):
     service = SERVICES[name]
     assert set(service) <= KEYS
-    assert re.search(r":(v?\d+\.\d+\.\d+|latest\})$", service["image"])
+    assert re.search(r":(v?\d+(\.\d+){1,2}|latest\})$", service["image"])
     for port in service.get("ports", []):
         assert port.startswith("127.0.0.1:")
     for other, wanted in as_mapping(service.get("depends_on", {})).items():
@@ -133,3 +135,32 @@ def as_mapping(value):
 
 def check_grace(period: str, deadline: int) -> None:
     assert int(period.removesuffix("s")) * 1000 > deadline
+
+
+@pytest.mark.parametrize("name", ["postgres", "clickhouse"])
+def test_databases_are_profiles_that_pipelines_reach(name, tmp_path):
+    assert SERVICES[name]["profiles"] == [name]
+    assert not any(name in as_mapping(each.get("depends_on", {})) for each in SERVICES.values())
+    known = with_token(environment("code"), tmp_path)
+    default = re.compile(r"\$\{\w+:-(\w+)\}")
+    known = {key: default.sub(r"\1", value) for key, value in known.items()}
+    (said,) = re.findall(rf"`{name}: (\{{connections: .*\}})` \|$", PAGE, re.MULTILINE)
+    file = tmp_path / "kaflow.yaml"
+    file.write_text(f"{name}: {said}\n")
+    connection = getattr(load_config(file, known), name).connections["default"]
+    own = {key: default.sub(r"\1", value) for key, value in environment(name).items()}
+    user, password = (own[f"{name.upper()}_{key}"] for key in ("USER", "PASSWORD"))
+    about = str(connection.settings)
+    assert f"//{name}" in about or f"@{name}:" in about
+    assert user in about
+    assert password in about
+
+
+def test_the_table_of_users_is_that_of_development():
+    text = (DEPLOY / "postgres" / "users.sql").read_text()
+    create = users._CREATE.strip()
+    assert (
+        text.split("\n", 1)[1]
+        == f"{create};\nINSERT INTO {users.TABLE} VALUES{users._ROWS.rstrip()};\n"
+    )
+    assert environment("postgres")["POSTGRES_DB"] == users.DATABASE

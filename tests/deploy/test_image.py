@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
+from kaflow_engine.extras import EXTRAS
 from kaflow_engine.model.config import HttpConfig
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.telemetry.metrics import Metrics
@@ -26,6 +27,8 @@ from tests.deploy.reading import (
     instructions,
 )
 
+ELSEWHERE = ("airflow", "java")
+"""Extras of other environments, and of machines without Java."""
 PINNED = re.compile(r"^(\S+==\S+)", re.MULTILINE)
 
 
@@ -100,10 +103,23 @@ def test_it_holds_locked_packages_and_no_tools_of_developers():
     assert not tools & plain
 
 
+def test_another_choice_of_packages_adds_all_drivers():
+    text = (DEPLOY / "Dockerfile").read_text()
+    assert re.findall(r"^ARG (.*)$", text, re.MULTILINE) == ["PACKAGES=image"]
+    drivers, image, everything = (
+        set(PINNED.findall((ROOT / f"requirements{name}.lock").read_text()))
+        for name in ("-drivers", "-image", "")
+    )
+    assert image < drivers <= everything
+    plain = {re.split(r"[\[=]", name)[0] for name in drivers}
+    needed = {extra.distribution for name, extra in EXTRAS.items() if name not in ELSEWHERE}
+    assert needed <= plain
+
+
 def test_its_context_holds_what_it_copies():
     kept = (DEPLOY / "Dockerfile.dockerignore").read_text().split("\n")
-    copied = [rest.split()[0] for name, rest in instructions() if name == "COPY"]
-    outside = [path for path in copied if not path.startswith("--from")]
+    copied = [rest.split()[:-1] for name, rest in instructions() if name == "COPY"]
+    outside = [path for paths in copied for path in paths if not paths[0].startswith("--from")]
     assert [line for line in kept if line and line[0] not in "#!"] == ["*"]
     assert sorted(outside) == sorted(line[1:] for line in kept if line.startswith("!"))
 
