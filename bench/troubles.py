@@ -1,7 +1,7 @@
-"""`python -m bench.troubles`: four pipelines in trouble, and what is said of each.
+"""`python -m bench.troubles`: five pipelines in trouble, and what is said of each.
 
 A sink that forces every write to disk, a topic without new records beside one with many, a key that
-has all records, and a record that is broken.
+has all records, a record that is broken, and a webhook that no one calls any more.
 """
 
 import json
@@ -17,14 +17,15 @@ from tempfile import TemporaryDirectory
 from textwrap import dedent
 from types import MappingProxyType
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 from bench.measure.product import Product
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.errors import RunError
 from kaflow_engine.telemetry.verdict import VerdictKind
 from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.child import free_ports
 
 RECORDS = 6_000
 """Of the topics that are read for longer than a moment."""
@@ -90,6 +91,22 @@ TROUBLES = (
         sql="SELECT id, at FROM orders",
         more="topics: {orders: {columns: {id: VARCHAR, at: BIGINT}, on_error: fail}}",
     ),
+    Trouble(
+        name="hooks",
+        expected="waiting for input",
+        sql="SELECT id, at FROM later",
+        more="""
+            sources:
+              called:
+                type: webhook
+                listen: "127.0.0.1:PORT"
+                columns: {id: VARCHAR, at: BIGINT}
+            relations:
+              later:
+                type: script
+                from: called
+                script: function process(row) { row.at += 1n; return row }""",
+    ),
 )
 
 _TOPICS = ("sales", "calls", "returns", "clicks", "views", "orders")
@@ -131,7 +148,7 @@ def run_troubles(
     look: Callable[[str], None] | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Run the four pipelines in one process, and ask it how they are until all has been read.
+    """Run the five pipelines in one process, and ask it how they are until all has been read.
 
     Args:
         folder: For files, state and logs.
@@ -144,7 +161,8 @@ def run_troubles(
             broker.create_topic(topic, 2)
         broker.create_topic("slow_sink_out", 200, config=_SLOW)
         _load(broker)
-        paths = [_write(folder, trouble) for trouble in TROUBLES]
+        (port,) = free_ports(1)
+        paths = [_write(folder, trouble, port) for trouble in TROUBLES]
         product = Product(
             folder=folder,
             brokers=broker.bootstrap,
@@ -153,19 +171,35 @@ def run_troubles(
         )
         (folder / "pipeline.yaml").write_text(paths[0].read_text())
         with product:
+            _call(product, f"http://127.0.0.1:{port}/")
             seen = _watch(product, folder)
             if look is not None:
                 look(_address(folder))
     return [_finding(trouble, seen[trouble.name]) for trouble in TROUBLES]
 
 
-def _write(folder: Path, trouble: Trouble) -> Path:
+def _call(product: Product, url: str) -> None:
+    """Send a webhook three records, and what is none."""
+    deadline = time.monotonic() + _PATIENCE_S
+    for body in (b"no record", *(b'{"id": "%d", "at": 1}' % n for n in range(3))):
+        while time.monotonic() < deadline and product.running:
+            try:
+                urlopen(Request(url, body, {"Content-Type": "application/json"}), timeout=10)
+            except HTTPError:
+                break  # an answer all the same
+            except URLError:
+                time.sleep(0.1)
+            else:
+                break
+
+
+def _write(folder: Path, trouble: Trouble, port: int) -> Path:
     path = folder / f"{trouble.name}.yaml"
     lines = [
         f"name: {trouble.name}",
         f"query: {trouble.sql}",
         f"output: {{topic: {trouble.name}_out, format: json, {trouble.output}}}",
-        dedent(trouble.more).strip(),
+        dedent(trouble.more).strip().replace("PORT", str(port)),
     ]
     path.write_text("\n".join(lines) + "\n")
     return path

@@ -154,13 +154,16 @@ def topic_name(unique: str) -> str:
     return f"{unique}.topic"
 
 
-FROZEN_PLUGIN = Path(__file__).parent / "fixtures" / "plugins" / "version_1"
+FROZEN_PLUGIN, FROZEN_PLUGIN_2 = (
+    Path(__file__).parent / "fixtures" / "plugins" / f"version_{version}" for version in (1, 2)
+)
 
 
 @pytest.fixture
-def frozen_plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Install the plugin that was frozen at version 1 of the contract."""
-    monkeypatch.syspath_prepend(str(FROZEN_PLUGIN))
+def frozen_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install the plugins that were frozen at versions of the contract."""
+    for folder in (FROZEN_PLUGIN, FROZEN_PLUGIN_2):
+        monkeypatch.syspath_prepend(str(folder))
     plugins.forget_loaded()
     yield
     plugins.forget_loaded()

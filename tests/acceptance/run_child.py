@@ -19,7 +19,7 @@ from tests.conftest import SHORT_LIVED
 ROOT = Path(__file__).parents[2]
 
 
-def killed_at(point, batch, spec, config, wanted=None):
+def killed_at(point, batch, spec, config, wanted=None, packages=()):
     """Run a pipeline until it is killed at a crash point of a batch.
 
     Args:
@@ -28,27 +28,35 @@ def killed_at(point, batch, spec, config, wanted=None):
         spec: The pipeline.
         config: Its configuration.
         wanted: The range of a backfill; None: the stream, until it has caught up.
+        packages: Folders of packages that are installed for it.
     """
+    done = _run(spec, config, wanted, packages, {VARIABLE: f"{point}:{batch}"})
+    assert done.returncode == -signal.SIGKILL, (point, batch, done.stderr[-3000:])
+
+
+def ran(spec, config, packages=()):
+    """Run a pipeline until it has caught up."""
+    done = _run(spec, config, None, packages, {})
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def _run(spec, config, wanted, packages, environment):
     given = {
         "spec": spec.model_dump(mode="json", by_alias=True, exclude_unset=True),
         "config": config.model_dump(mode="json", by_alias=True, exclude_unset=True),
         "range": [wanted.start, wanted.end, wanted.force] if wanted else None,
     }
-    done = subprocess.run(
+    path = os.pathsep.join(map(str, [ROOT, ROOT / "engine", *packages]))
+    return subprocess.run(
         [sys.executable, "-m", "tests.acceptance.run_child"],
         input=json.dumps(given),
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "engine")]),
-            VARIABLE: f"{point}:{batch}",
-        },
+        env={**os.environ, "PYTHONPATH": path, **environment},
         cwd=ROOT,
         check=False,
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert done.returncode == -signal.SIGKILL, (point, batch, done.stderr[-3000:])
 
 
 def main():

@@ -133,9 +133,16 @@ def test_the_port_answers_as_the_page_says(findings, scrape):
 def test_prometheus_takes_every_metric(findings, scrape):
     assert scrape.checked.returncode == 0, scrape.checked.stderr.decode()
     ends = {"histogram": "_bucket"}
-    absent = ("kaflow_checkpoint_", "kaflow_side_output_")  # there is no bucket, and no plugin
+    absent = ("kaflow_checkpoint_", "kaflow_side_output_", "kaflow_handler_")  # none is there
     here = [m for m in METRICS if not m.name.startswith(absent)]
     assert {m.name + ends.get(m.kind, "") for m in here} <= set(scrape.series)
+    called = {
+        sample["metric"]["status"]: sample["value"][1]
+        for sample in scrape.series["kaflow_receiver_requests_total"]
+    }
+    assert called == {"200": "3", "400": "1"}
+    (script,) = scrape.series["kaflow_transform_rows_total"]
+    assert (script["metric"]["transform"], script["value"][1]) == ("later", "3")
     failed = [
         sample["metric"]["pipeline"]
         for sample in scrape.series["kaflow_pipeline_state"]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kaflow_engine.connectors.unheld import UnheldOutlet, UnheldRows
     from kaflow_engine.errors import SinkAway, SinkError, SinkUnfit, StateError, TakenOver
     from kaflow_engine.model.columns import Column
+    from kaflow_engine.plugins.metrics import PluginMetrics
     from kaflow_engine.state.answers import Answers
 else:
     __getattr__ = lazily(__name__)
@@ -43,6 +44,7 @@ __all__ = [
     "Output",
     "Owner",
     "PluginKind",
+    "PluginMetrics",
     "Refused",
     "Sink",
     "SinkAway",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         TimedRow,
     )
     from kaflow_engine.errors import SourceAway, SourceError, SourceUnfit
+    from kaflow_engine.plugins.metrics import PluginMetrics
 else:
     __getattr__ = lazily(__name__)
 
@@ -22,6 +23,7 @@ __all__ = [
     "Given",
     "JournalledSource",
     "Piece",
+    "PluginMetrics",
     "ReplayedSource",
     "Row",
     "SourceAway",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from kaflow_engine.api.lazy import lazily
 
 if TYPE_CHECKING:
+    from kaflow_engine.plugins.metrics import PluginMetrics
     from kaflow_engine.plugins.transforms import (
         GivenTransform,
         NewRows,
@@ -19,6 +20,7 @@ else:
 __all__ = [
     "GivenTransform",
     "NewRows",
+    "PluginMetrics",
     "TransformAway",
     "TransformPlugin",
     "TransformPluginKind",

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.replaced import Replaced
+from kaflow_engine.measures import Measures
 from kaflow_engine.model.columns import Column
+from kaflow_engine.plugins.metrics import PluginMetrics
 from kaflow_engine.state.answers import NO_ANSWERS, Answers
 
 if TYPE_CHECKING:
@@ -65,6 +67,10 @@ class TaskPart:
     passing: CrashPoint = survive
     answers: Answers = NO_ANSWERS
     """What the outside said to an earlier try of the batch."""
+    state: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """Of a plugin: what was learned up to the batch before, by key."""
+    metrics: PluginMetrics = field(default_factory=lambda: PluginMetrics("", Measures()))
+    """Of a plugin: records what it measures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,9 @@ class Written:
     """Milliseconds by phase."""
     refused: tuple[Refused, ...] = ()
     """The same ones when the batch runs again."""
+    learned: Sequence[tuple[str, Any]] = ()
+    """Of a plugin: keys, and what is to be merged into their values (`merge` of its kind); the same
+    when the batch runs again, also where its rows are there already."""
 
 
 class TaskSink(Protocol):

@@ -1,7 +1,8 @@
 """The formats of records, by the names that files give them."""
 
-from collections.abc import Sequence
-from typing import Annotated
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
@@ -42,7 +43,41 @@ def is_format(name: str) -> bool:
     return name in FORMATS or is_plugin_name(name)
 
 
+def with_options(name: str, options: Mapping[str, Any]) -> str:
+    """Return the name of a plugin and the options of its format as one text, which plans carry.
+
+    >>> with_options("acme.cut", {"sign": ";"})
+    'acme.cut{"sign":";"}'
+    """
+    if not options:
+        return name
+    return name + json.dumps(options, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def parts_of(name: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of a plugin, and the options of its format.
+
+    >>> parts_of('acme.cut{"sign":";"}')
+    ('acme.cut', {'sign': ';'})
+    """
+    plugin, brace, rest = name.partition("{")
+    return plugin, json.loads(brace + rest) if brace else {}
+
+
+def with_own_options(said: object) -> object:
+    """Return a specification whose `format` carries its `format_options`, as plans have them."""
+    if not isinstance(said, Mapping):
+        return said
+    found = cast(Mapping[str, Any], said)
+    name, options = found.get("format"), found.get("format_options")
+    if not isinstance(name, str) or not isinstance(options, Mapping) or "." not in name:
+        return found
+    return {**found, "format": with_options(parts_of(name)[0], cast(Mapping[str, Any], options))}
+
+
 def _known(name: object) -> object:
+    if isinstance(name, str) and is_plugin_name(parts_of(name)[0]):
+        return name
     if isinstance(name, str) and is_format(name):
         return name
     if isinstance(name, str) and "." in name:

@@ -1,4 +1,4 @@
-"""What a plugin offers that is a format of values: the version of this contract is 1.
+"""What a plugin offers that is a format of values: the version of this contract is 2.
 
 A format keeps nothing between calls, and asks no one: the same bytes are the same row, whenever and
 wherever they are read, for a batch that runs again must deliver what it has delivered.
@@ -6,9 +6,13 @@ wherever they are read, for a batch that runs again must deliver what it has del
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kaflow_engine.plugins.installed import FORMATS, loaded
+from pydantic import BaseModel
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.plugins.installed import FORMATS, loaded, require_parts
+from kaflow_engine.plugins.options import wrong_options
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning asks for columns only, and it takes long to load
@@ -65,11 +69,38 @@ class FormatPlugin(Protocol):
         ...
 
 
-def format_plugin(name: str) -> FormatPlugin:
+class FormatPluginKind(Protocol):
+    """A format that takes options; light to load."""
+
+    @property
+    def options(self) -> type[BaseModel]:
+        """What an author may say of it, as a pydantic model."""
+        ...
+
+    def with_options(self, options: Any) -> FormatPlugin:
+        """Return the format as these options make it; the same options are the same format."""
+        ...
+
+
+def format_plugin(name: str, options: Mapping[str, Any]) -> FormatPlugin:
     """Return the format that a package offers, imported on first use.
 
+    Args:
+        name: Of the plugin.
+        options: What the author says.
+
     Raises:
-        UnknownName: No package offers it; says which there are.
-        ModelError: It cannot be imported, or is no format.
+        UnknownName: No package offers it, says which there are; or it has no such option.
+        ModelError: It cannot be imported, or is no format, or does not take the options.
     """
-    return loaded(FORMATS, name)
+    found = loaded(FORMATS, name)
+    if not hasattr(found, "with_options"):
+        if options:
+            raise ModelError(f"'{name}' takes no options", hint="remove format_options")
+        return found
+    wrong = [*wrong_options(name, found.options, options, {"": None})]
+    if wrong:
+        raise wrong[0]
+    made = found.with_options(found.options.model_validate(dict(options)))
+    require_parts(FORMATS, f"the format of plugin '{name}'", made)
+    return made

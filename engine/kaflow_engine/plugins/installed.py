@@ -11,7 +11,7 @@ SINKS, SOURCES, TRANSFORMS = "kaflow.sinks", "kaflow.sources", "kaflow.transform
 FORMATS, PREPROCESSORS = "kaflow.formats", "kaflow.preprocessors"
 SIDE_OUTPUTS = "kaflow.side_outputs"
 """Groups of entry points."""
-VERSION = 1
+VERSION = 2
 """Of the contracts of plugins; one that names none is of the first."""
 
 _PARTS = {
@@ -51,7 +51,7 @@ def loaded(group: str, name: str) -> Any:
     here = installed(group)
     if name not in here:
         raise _unknown(group, name, here)
-    found, (what, see) = here[name], _SEE[group]
+    found = here[name]
     called = f"plugin '{name}' ({found.value})"
     try:
         kind = found.load()()
@@ -72,10 +72,21 @@ def loaded(group: str, name: str) -> Any:
             f"is {VERSION}",
             hint="install a later kaflow-dagster, or an earlier version of the package",
         )
+    if not hasattr(kind, "with_options"):  # else what that makes has the parts
+        require_parts(group, called, kind)
+    return kind
+
+
+def require_parts(group: str, called: str, kind: object) -> None:
+    """Look whether something has all that kinds of a group have.
+
+    Raises:
+        ModelError: It has not.
+    """
+    what, see = _SEE[group]
     missing = [part for part in _PARTS[group] if not hasattr(kind, part)]
     if missing:
         raise ModelError(f"{called} is no {what}: it lacks '{missing[0]}'", hint=see)
-    return kind
 
 
 def _unknown(group: str, name: str, here: Mapping[str, EntryPoint]) -> ModelError:

@@ -9,7 +9,7 @@ from kaflow_engine.errors import Location, ModelError, UnknownName
 
 
 def wrong_options(
-    kind: str, takes: type[BaseModel], said: Mapping[str, Any], at: Mapping[str, Location]
+    kind: str, takes: type[BaseModel], said: Mapping[str, Any], at: Mapping[str, Location | None]
 ) -> Iterator[ModelError]:
     """Yield an error for each option that a plugin does not take.
 

@@ -1,4 +1,4 @@
-"""What a plugin offers that sees rows before they leave: the version of this contract is 1.
+"""What a plugin offers that sees rows before they leave: the version of this contract is 2.
 
 A side output changes nothing: Arrow tables cannot be changed, and what it raises stops nothing.
 """
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from pydantic import BaseModel
 
+from kaflow_engine.measures import Measures
 from kaflow_engine.plugins.installed import SIDE_OUTPUTS, loaded
+from kaflow_engine.plugins.metrics import PluginMetrics
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning asks for options only, and it takes long to load
@@ -28,6 +30,8 @@ class GivenSideOutput:
     """What the configuration says of the plugin; secrets among it."""
     columns: Mapping[str, str]
     """The columns of the rows, with their DuckDB types."""
+    metrics: PluginMetrics = field(default_factory=lambda: PluginMetrics("", Measures()))
+    """Records what it measures."""
 
     @property
     def logger(self) -> logging.Logger:
@@ -48,7 +52,7 @@ class SeenRows:
 
 
 class SideOutputPlugin(Protocol):
-    """A side output as one task uses it, for one hand-over of rows."""
+    """A side output as the tasks of one process use it, one after the other."""
 
     def __call__(self, seen: SeenRows) -> None:
         """Look at rows, at least one, before they leave: the same ones again when a batch runs
@@ -66,7 +70,7 @@ class SideOutputKind(Protocol):
         ...
 
     def open(self, given: GivenSideOutput) -> SideOutputPlugin:
-        """Return what looks at rows."""
+        """Return what looks at rows; it is opened once in each process that runs tasks."""
         ...
 
 

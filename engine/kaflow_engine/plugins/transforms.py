@@ -1,8 +1,8 @@
-"""What a plugin offers that is a kind of transform: the version of this contract is 1.
+"""What a plugin offers that is a kind of transform: the version of this contract is 2.
 
 A transform is given rows, each by itself, and gives none, one or several for each. It keeps nothing
 between calls: the same rows become the same, whenever and wherever that happens, for a batch that
-runs again must deliver what it has delivered.
+runs again must deliver what it has delivered. What it learns from rows, later batches see.
 """
 
 import logging
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import BaseModel
 
 from kaflow_engine.errors import SinkAway, SinkUnfit
+from kaflow_engine.measures import Measures
 from kaflow_engine.plugins.installed import TRANSFORMS, loaded
+from kaflow_engine.plugins.metrics import PluginMetrics
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning asks for columns only, and it takes long to load
@@ -42,6 +44,10 @@ class GivenTransform:
     """The columns of the rows that come, with their DuckDB types."""
     results: Mapping[str, str]
     """The columns that it has to give, with their DuckDB types."""
+    state: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """What was learned up to the batch before, by key: see `NewRows.learned`."""
+    metrics: PluginMetrics = field(default_factory=lambda: PluginMetrics("", Measures()))
+    """Records what it measures."""
 
     @property
     def logger(self) -> logging.Logger:
@@ -61,6 +67,10 @@ class NewRows:
     made of the first, and so on."""
     failures: Mapping[int, str] = field(default_factory=dict[int, str])
     """Places of rows of which it makes nothing, and why: their records are dead letters."""
+    learned: "Sequence[tuple[int, str, Any]]" = ()
+    """What rows add to the state: the place of a row, a key, and a value as JSON has it. The kind
+    merges them (`merge`), and the next batch sees the outcome. It follows from rows as all else
+    does."""
 
 
 class TransformPlugin(Protocol):
@@ -81,7 +91,12 @@ class TransformPlugin(Protocol):
 
 
 class TransformPluginKind(Protocol):
-    """One kind of transform; light to load, for planning asks it. It has no state."""
+    """One kind of transform; light to load, for planning asks it. It has no state.
+
+    One whose transforms learn has a method `merge(key, before, added)`: it returns the value of a
+    key, None for no value, of the one before and of what was added in whatever order. Parts may be
+    merged first: a value that it returned may be among those added.
+    """
 
     @property
     def options(self) -> type[BaseModel]:

@@ -92,9 +92,12 @@ def run_pipelines(
             taking = {plan.pipeline: resources.enter_context(ExitStack()) for plan in plans}
             patience = config.retry_deadline / 1000
             reached = partial(connection_of_source, config)
-            for plan in plans:
-                receivers = receiving(plan, root, config.secrets, patience, reached)
-                taking[plan.pipeline].enter_context(receivers)
+            received = {
+                plan.pipeline: taking[plan.pipeline].enter_context(
+                    receiving(plan, root, config.secrets, patience, reached)
+                )
+                for plan in plans
+            }
             warn_unless_protected(sessions.get(), config.spark.master)
             runs = [
                 PipelineRun(
@@ -103,7 +106,7 @@ def run_pipelines(
                     plan=plan,
                     config=config,
                     limits=limits,
-                    watch=Watch(plan.name, on_progress),
+                    watch=Watch(plan.name, on_progress, received=received[plan.pipeline]),
                     change=change,
                 )
                 for plan in plans

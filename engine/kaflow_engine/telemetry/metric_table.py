@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import get_args
 
+from kaflow_engine.telemetry.measured_metrics import MEASURED
 from kaflow_engine.telemetry.metric_spec import MetricSpec, Values
 from kaflow_engine.telemetry.progress import CLASSES, CheckpointMark, Progress
 from kaflow_engine.telemetry.status import CONDITIONS, condition, lag_seconds, waiting_seconds
@@ -102,6 +103,7 @@ METRICS: tuple[MetricSpec, ...] = (
         (),
         lambda at: _one(at.letters),
     ),
+    *MEASURED,
     MetricSpec(
         "kaflow_side_output_rows_total",
         "counter",

@@ -11,6 +11,7 @@ from prometheus_client.core import (
 )
 
 from kaflow_engine.telemetry.metric_table import METRICS
+from kaflow_engine.telemetry.plugin_metrics import of_plugins
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.steps import steps_of
 
@@ -63,6 +64,7 @@ class Metrics:
                 for labels, value in spec.values(at):
                     family.add_metric([at.pipeline, *labels], value)
             yield family
+        yield from of_plugins(newest)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from kaflow_engine.measures import Measurements
+
 RunState = Literal[
     "standby",
     "starting",
@@ -116,6 +118,10 @@ class Progress:
     letters: int = 0
     """Dead letters that it has delivered."""
     side_outputs: tuple[SideOutputCount, ...] = ()
+    measured: Measurements = ()
+    """What tasks of its batches have measured, in this process."""
+    received: Measurements = ()
+    """What its receivers have measured."""
     checkpoint: "CheckpointMark | None" = None
     """None: there is none yet, or none are wanted."""
     waits_for: str | None = None

@@ -42,6 +42,7 @@ __all__ = [
     "test_rows_are_there_once_their_batch_is_committed",
     "test_rows_wait_for_the_driver_where_it_commits",
     "test_tasks_get_it_by_pickle",
+    "test_what_it_learns_of_a_batch_that_runs_again_is_the_same",
 ]
 
 OURS = Owner(state="s", generation=1)
@@ -142,6 +143,18 @@ def test_a_batch_that_is_delivered_twice_is_there_once(subject: Subject) -> None
     _deliver(subject, again, 2, [3])
     _deliver(subject, again, 3, [4])
     assert _seen(subject, again) == [1, 2, 3, 4]
+
+
+def test_what_it_learns_of_a_batch_that_runs_again_is_the_same(subject: Subject) -> None:
+    """Also where the rows are there already."""
+    learned: list[object] = []
+    for _ in range(2):
+        run = subject.begin()
+        part = TaskPart(rows=subject.rows([1, 2]), batch=1, epoch=1, mark="m", alone=True)
+        written = run.task.write(part)
+        learned.append([*written.learned])
+        run.sink.commit(FinishedBatch(number=1, mark="m", notes=written.notes))
+    assert learned[0] == learned[1]
 
 
 def test_nothing_is_seen_of_a_batch_that_was_cut_off(subject: Subject) -> None:

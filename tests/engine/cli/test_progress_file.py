@@ -9,6 +9,7 @@ import pytest
 
 from kaflow_engine.cli.run.progress_file import progress_file
 from kaflow_engine.telemetry.progress import Progress
+from tests.engine.telemetry.examples import FULL
 
 
 def test_every_change_is_a_line_as_soon_as_it_happens(
@@ -25,6 +26,16 @@ def test_every_change_is_a_line_as_soon_as_it_happens(
     assert (first["state"], second["state"]) == ("starting", "running")
     assert second["phases"] == {"task.run.0": 5.0}
     assert (first["time"], second["time"]) == (1_767_225_600_000.5, 1_767_225_600_001.5)
+
+
+def test_all_that_is_known_is_data_for_json(tmp_path: Path):
+    path = tmp_path / "progress.jsonl"
+    with progress_file(path) as note:
+        note(FULL)
+    found = json.loads(path.read_text())
+    assert [["level", "journal_waiting", [["source", "hooks"]]], {"value": 30, "times": 1}] in (
+        found["received"]
+    )
 
 
 def test_the_next_run_goes_on_with_the_file(tmp_path: Path):

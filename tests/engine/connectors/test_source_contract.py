@@ -208,7 +208,7 @@ ALL = [pytest.param("kafka", marks=pytest.mark.kafka), "a list", *NAMED]
 
 
 @pytest.fixture(params=ALL)
-def subject(request: pytest.FixtureRequest, frozen_plugin: None) -> "Subject | PluginSubject":
+def subject(request: pytest.FixtureRequest, frozen_plugins: None) -> "Subject | PluginSubject":
     return subject_of(request.param, request)
 
 

@@ -146,6 +146,27 @@ def test_a_pipeline_that_is_behind_lets_senders_wait(tmp_path: Path) -> None:
         assert client.post("/orders", content=BODY).status_code == 200
 
 
+def test_what_is_measured_of_requests_and_of_the_journal(tmp_path: Path) -> None:
+    hook = replace(params(free_ports(1)[0]), max_backlog=2)
+    with receiving(plan(s=hook), tmp_path, {}, 10) as received:
+        with httpx.Client(base_url=f"http://{hook.listen}") as client:
+            for body in (b"no", BODY, BODY, BODY):
+                client.post("/orders", content=body)
+        found = {(s.name, *(v for _, v in s.labels)): m.value for s, m in received().items()}
+    assert found.pop(("journal_bytes", "s")) > 2 * len(BODY)
+    assert found == {
+        ("receiver_requests", "s", "400"): 1,
+        ("receiver_requests", "s", "200"): 2,
+        ("receiver_requests", "s", "429"): 1,
+        ("receiver_full", "s"): 1,
+        ("receiver_failures", "s"): 0,
+        ("receiver_records", "s"): 2,
+        ("receiver_bytes", "s"): 2 * len(BODY),
+        ("journal_waiting", "s"): 2,
+        ("journal_records", "s"): 2,
+    }
+
+
 def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(journal: Journal, *about: object) -> int:
         raise StateError("no space left on device")

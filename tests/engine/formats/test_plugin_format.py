@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from kaflow_engine.api.formats import DecodedRows, EncodedValues, SinkUnfit, SourceUnfit
 from kaflow_engine.errors import KaflowError, ModelError
@@ -14,6 +15,7 @@ from kaflow_engine.formats.contract import Evidence, format_of, no_schema
 from kaflow_engine.formats.decoded import Decoded
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.formats import with_options
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plugins.installed import FORMATS, SINKS
@@ -75,6 +77,16 @@ class Cells(Lines):
     positional = True
 
 
+class Unmade:
+    """Makes no format of its options."""
+
+    class options(BaseModel):
+        pass
+
+    def with_options(self, options: BaseModel) -> Any:
+        return options
+
+
 class Other:
     pass
 
@@ -99,9 +111,12 @@ COLUMNS = (Column("id", "BIGINT"), Column("name", "VARCHAR"))
 
 
 @pytest.fixture(autouse=True)
-def installed(offer_plugins: OfferPlugins, monkeypatch: pytest.MonkeyPatch) -> None:
+def installed(
+    offer_plugins: OfferPlugins, frozen_plugins: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     classes = {"lines": "Lines", "cells": "Cells", "other": "Other"}
     here = {f"acme.{name}": f"{HERE}:{each}" for name, each in classes.items()}
+    here |= {"acme.cut": "frozen_2.cut:Cut", "acme.unmade": f"{HERE}:Unmade"}
     offer_plugins({FORMATS: here, SINKS: {"zig.zag": "x:y"}})
     monkeypatch.setattr(Lines, "calls", [])
 
@@ -142,6 +157,34 @@ def test_values_that_are_bad_or_do_not_fit_or_on_which_it_raises_are_found() -> 
     assert found.good.to_pylist() == [*range(9), *range(12, 33)]
     assert found.table.to_pylist() == [{"id": 1, "name": "a"}] * 29 + [{"id": None, "name": "b"}]
     assert len(Lines.calls) < 33
+
+
+CUT_CASE = """\
+- case: two signs
+  pipeline:
+    name: p
+    query: SELECT id, name FROM t WHERE id > 1
+    output: {topic: o, key: id, format: acme.cut, format_options: {sign: "|"}}
+    topics: {t: {format: acme.cut, columns: {id: BIGINT, name: VARCHAR}}}
+  given:
+    - {topic: t, at: 0, raw: "1;a"}
+    - {topic: t, at: 1, raw: "2;b"}
+    - {topic: t, at: 2, raw: "3|c"}
+  expect: [{key: "2", value: {id: 2, name: b}}]
+  expect_dead_letters: [{topic: t, partition: 0, offset: 2, phase: decode}]
+"""
+
+
+def test_a_format_is_as_its_options_say(tmp_path: Path) -> None:
+    path = tmp_path / "cases.yaml"
+    path.write_text(CUT_CASE)
+    (case,) = load_cases(path, {})
+    result = run_case(case, LocalExecutor(), around=Surroundings(variables={}))
+    assert result.passed, report_lines(result)
+    named = with_options("acme.cut", {"sign": "|"})
+    rows = pa.table({"id": pa.array([2], pa.int64()), "name": ["b"]})
+    assert format_of(named).encoder(COLUMNS, None).encode(rows).values == [b"2|b"]
+    assert format_of(named).traits.title == "acme.cut"
 
 
 def test_no_columns_are_asked_for() -> None:

@@ -24,14 +24,18 @@ from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline,
 from kaflow_engine.plugins.installed import SINKS, SOURCES
 from kaflow_engine.runtime.planning.columns import connection_of_source
 from kaflow_engine.runtime.planning.plan_codec import plan_of, plan_text
-from tests.conftest import FROZEN_PLUGIN, OfferPlugins
+from tests.conftest import FROZEN_PLUGIN, FROZEN_PLUGIN_2, OfferPlugins
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 HERE = "tests.engine.plan.test_source_plugins"
 FOUND = yaml.safe_load((FIXTURES / "errors" / "source_plugins.yaml").read_text())
 ROWS = [pytest.param(row, id=row["title"]) for row in FOUND]
-IT_HAD = "986f87b3804e13850cdce2970fbebfc4fc5558ece903bb870e40c74757bc6097"
-"""The checksum of the plugin that is never changed."""
+FROZEN = (FROZEN_PLUGIN, FROZEN_PLUGIN_2)
+IT_HAD = (
+    "986f87b3804e13850cdce2970fbebfc4fc5558ece903bb870e40c74757bc6097",
+    "8fd2e7088973075368c8c3c8e792686fce896461114e183668b74181108950f6",
+)
+"""The checksums of the plugins that are never changed."""
 
 
 class Options(BaseModel):
@@ -69,7 +73,7 @@ class Failing(Replayed):
 
 
 class Later(Replayed):
-    contract = 2
+    contract = 3
 
 
 class Worded(Replayed):
@@ -215,7 +219,8 @@ def test_an_option_that_the_configuration_sets_too(tmp_path: Path) -> None:
     )
 
 
-def test_the_plugin_of_version_1_is_never_changed() -> None:
-    files = sorted(path for path in FROZEN_PLUGIN.rglob("*") if path.suffix in (".py", ".txt"))
+@pytest.mark.parametrize(("folder", "it_had"), [*zip(FROZEN, IT_HAD, strict=True)])
+def test_the_plugins_of_earlier_versions_are_never_changed(folder: Path, it_had: str) -> None:
+    files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".txt"))
     found = sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
-    assert found == IT_HAD
+    assert found == it_had

@@ -10,13 +10,14 @@ import pytest
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.records import OUTPUT
+from kaflow_engine.measures import Measures
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.project import load_checked
-from kaflow_engine.plugins.installed import FORMATS, PREPROCESSORS, SIDE_OUTPUTS
-from kaflow_engine.runtime.tasks.side_outputs import show_rows
+from kaflow_engine.plugins.installed import FORMATS, PREPROCESSORS, SIDE_OUTPUTS, TRANSFORMS
+from kaflow_engine.runtime.tasks.side_outputs import OpenSideOutputs
 from kaflow_engine.testing.cases.cases import run_case
 from kaflow_engine.testing.cases.executor import LocalExecutor
 from kaflow_engine.testing.cases.files import load_cases
@@ -24,6 +25,7 @@ from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines
 from kaflow_engine.testing.format_laws import *  # noqa: F403
 from kaflow_engine.testing.format_laws import FormatSubject
+from kaflow_engine.testing.transform_laws import TransformSubject
 from tests.conftest import OfferPlugins
 from tests.page import blocks
 
@@ -50,6 +52,7 @@ def page(offer_plugins: OfferPlugins, monkeypatch: pytest.MonkeyPatch) -> Module
             FORMATS: {"acme.packed": f"{MODULE}:Packed"},
             PREPROCESSORS: {"acme.names": f"{MODULE}:Names"},
             SIDE_OUTPUTS: {"acme.samples": f"{MODULE}:Samples"},
+            TRANSFORMS: {"acme.records": f"{MODULE}:Records"},
         }
     )
     return module
@@ -116,7 +119,22 @@ def test_the_side_output_keeps_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     flow = build_plan(spec, Config(), {"orders": columns}).plan
     value = b'{"id": 1, "amount": 2.5}'
     rows = [{"topic": "paid_orders", "key": b"1", "value": value, "kind": 0}] * 12
-    (note,) = show_rows(flow, pa.Table.from_pylist(rows, schema=OUTPUT), 4, lambda _, __: {})
+    (note,) = OpenSideOutputs().show(
+        flow, pa.Table.from_pylist(rows, schema=OUTPUT), 4, lambda _, __: {}, Measures()
+    )
     assert "error" not in note["side_output"]
     kept = pq.ParquetFile("samples/paid_orders-4.parquet").read()
     assert kept.select(["id", "amount"]).to_pylist() == [{"id": 1, "amount": 2.5}] * 10
+
+
+def test_the_transform_learns(page: ModuleType) -> None:
+    found = TransformSubject(
+        kind=page.Records(),
+        options={"column": "amount"},
+        columns={"amount": "DOUBLE"},
+        rows=pa.table({"amount": [3.0, 9.0, 5.0]}),
+        state={"most": 4.0},
+    )
+    made = found.transformed(found.rows)
+    assert made.rows["is_record"].to_pylist() == [False, True, True]
+    assert found.state_after(found.rows) == {"most": 9.0}

@@ -1,5 +1,6 @@
 """Side outputs of packages: what planning says of them, which rows they see, and what they stop."""
 
+import pickle
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from kaflow_engine.errors import KaflowError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.flow.sinks import SideOutput
+from kaflow_engine.measures import Measure, Measures, Series
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.operators.rows.reports import BatchReport
@@ -30,7 +32,7 @@ from kaflow_engine.plan.planner.project import load_checked
 from kaflow_engine.plugins.installed import SIDE_OUTPUTS, SINKS
 from kaflow_engine.runtime.batch.task_metrics import side_output_errors, side_outputs
 from kaflow_engine.runtime.planning.plan_codec import made_lenient, plan_of, plan_text
-from kaflow_engine.runtime.tasks.side_outputs import show_rows
+from kaflow_engine.runtime.tasks.side_outputs import OpenSideOutputs
 from kaflow_engine.telemetry.progress import SideOutputCount
 from tests.conftest import OfferPlugins
 
@@ -51,11 +53,18 @@ class Audit:
 
     options = Options
     seen: list[tuple[GivenSideOutput, SeenRows]] = []  # noqa: RUF012
+    opened = 0
 
     def open(self, given: GivenSideOutput) -> Any:
         if Options.model_validate(given.options).file == "away":
             raise OSError("no disk")
-        return lambda seen: Audit.seen.append((given, seen))  # pyright: ignore
+        Audit.opened += 1
+
+        def see(seen: SeenRows) -> None:
+            given.metrics.count("rows", seen.rows.num_rows, output=given.output)
+            Audit.seen.append((given, seen))
+
+        return see
 
 
 class Other:
@@ -68,6 +77,7 @@ def installed(offer_plugins: OfferPlugins, tmp_path: Path, monkeypatch: pytest.M
     here = {f"acme.{name}": f"{HERE}:{each}" for name, each in classes.items()}
     offer_plugins({SIDE_OUTPUTS: here, SINKS: {"zig.zag": "x:y"}})
     monkeypatch.setattr(Audit, "seen", [])
+    monkeypatch.setattr(Audit, "opened", 0)
     monkeypatch.chdir(tmp_path)
 
 
@@ -127,8 +137,14 @@ def leaving(flow: Flow, *values: bytes | None) -> pa.Table:
     return pa.Table.from_pylist([*rows, dead], schema=OUTPUT)
 
 
-def shown(flow: Flow, rows: pa.Table) -> list[Mapping[str, Any]]:
-    return list(show_rows(flow, rows, 7, lambda plugin, name: {"of": plugin + name}))
+def shown(
+    flow: Flow,
+    rows: pa.Table,
+    opened: OpenSideOutputs | None = None,
+    measures: Measures | None = None,
+) -> list[Mapping[str, Any]]:
+    opened, measures = opened or OpenSideOutputs(), measures or Measures()
+    return list(opened.show(flow, rows, 7, lambda plugin, name: {"of": plugin + name}, measures))
 
 
 def test_records_are_seen_as_columns() -> None:
@@ -178,6 +194,17 @@ def test_nothing_is_opened_for_no_rows() -> None:
     flow = planned(written(AUDIT))
     assert shown(flow, leaving(flow)) == []
     assert Audit.seen == []
+
+
+def test_it_is_opened_once_in_a_process() -> None:
+    flow, opened, measures = planned(written(AUDIT)), OpenSideOutputs(), Measures()
+    for _ in range(3):
+        shown(flow, leaving(flow, b'{"id": 1}', b'{"id": 2}'), opened, measures)
+    assert (Audit.opened, len(Audit.seen)) == (1, 3)
+    rows = Series("count", "plugin_acme_audit_rows", (("output", "o"),))
+    assert measures.taken() == {rows: Measure(6, 3)}
+    shown(flow, leaving(flow, b'{"id": 1}'), pickle.loads(pickle.dumps(opened)))
+    assert Audit.opened == 2
 
 
 def test_a_model_as_in_dbt_names_it() -> None:

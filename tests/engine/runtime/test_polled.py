@@ -35,6 +35,7 @@ class FakeRun:
         self.limits = SimpleNamespace(stop=threading.Event())
         self.limits.stop.wait = lambda seconds: None
         self.runner = SimpleNamespace(clock=lambda: 0)
+        self.watch = SimpleNamespace(look=lambda: None)
 
     @property
     def ending(self):

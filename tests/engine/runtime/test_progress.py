@@ -4,6 +4,7 @@ import pytest
 
 from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.chains.clocks import clocks
+from kaflow_engine.measures import Measure, Series
 from kaflow_engine.operators.rows.reports import BatchReport, PartitionReport
 from kaflow_engine.operators.watermark import Mark, WatermarkState, holder
 from kaflow_engine.runtime.batch.position import Position
@@ -53,6 +54,18 @@ def done(batch, seconds, newest, **report):
         executed=Executed(report=found, output=None),
         holder=(("events", 1), None),
     )
+
+
+def test_what_receivers_measure_is_told_from_time_to_time():
+    received = {Series("level", "journal_waiting", (("source", "s"),)): Measure(3)}
+    told, clock = [], iter((0.0, 0.5, 1.5, 1.5, 3.0, 3.0, 5.0))
+    watch = Watch("p", told.append, lambda: next(clock), received=lambda: received)
+    watch.look()
+    assert told == []
+    watch.look()
+    assert dict(told[-1].received) == received
+    watch.look()
+    assert len(told) == 1
 
 
 def test_what_batches_say_adds_up():

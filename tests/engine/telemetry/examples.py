@@ -1,5 +1,6 @@
 """A progress in which everything is known."""
 
+from kaflow_engine.measures import Measure, Series
 from kaflow_engine.telemetry.progress import CheckpointMark, Progress, SideOutputCount
 
 FULL = Progress(
@@ -34,5 +35,44 @@ FULL = Progress(
     written={"out": 701},
     checkpoint=CheckpointMark(batch=6, created_ms=1_767_225_000_000, bytes=654_321, failures=1),
     letters=5,
+    measured=(
+        *{
+            Series("count", "source_records", (("topic", "events"),)): Measure(800),
+            Series("count", "source_bytes", (("topic", "events"),)): Measure(64_000),
+            Series("time", "transform", (("kind", "handler"), ("transform", "scored"))): Measure(
+                1.5, 4
+            ),
+            Series(
+                "count", "transform_rows", (("kind", "handler"), ("transform", "scored"))
+            ): Measure(90),
+            Series(
+                "count", "transform_failures", (("kind", "handler"), ("transform", "scored"))
+            ): Measure(3),
+            Series(
+                "count",
+                "handler_requests",
+                (("outcome", "retried"), ("status", "5xx"), ("transform", "scored")),
+            ): Measure(6),
+            Series("time", "sink", (("output", "records"),)): Measure(2.5, 7),
+            Series("count", "sink_refused", (("output", "records"),)): Measure(1),
+            Series("count", "plugin_acme_seen_hits", (("zone", "b"),)): Measure(12),
+            Series("level", "plugin_acme_seen_keys"): Measure(5),
+            Series("time", "plugin_acme_seen_call", (("zone", "b"),)): Measure(0.5, 2),
+        }.items(),
+    ),
+    received=(
+        *{
+            Series("count", "receiver_records", (("source", "hooks"),)): Measure(40),
+            Series("count", "receiver_bytes", (("source", "hooks"),)): Measure(4_000),
+            Series("count", "receiver_requests", (("source", "hooks"), ("status", "401"))): Measure(
+                2
+            ),
+            Series("count", "receiver_full", (("source", "hooks"),)): Measure(8),
+            Series("count", "receiver_failures", (("source", "hooks"),)): Measure(9),
+            Series("level", "journal_records", (("source", "hooks"),)): Measure(140),
+            Series("level", "journal_waiting", (("source", "hooks"),)): Measure(30),
+            Series("level", "journal_bytes", (("source", "hooks"),)): Measure(9_000),
+        }.items(),
+    ),
     side_outputs=(SideOutputCount(output="o", plugin="acme.audit", rows=700, missed=9),),
 )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from kaflow_engine.errors import Location
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.transforms import HandlerParams, Transform
+from kaflow_engine.measures import Measures
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
@@ -47,6 +48,7 @@ def ask(
     answers: Answers = NO_ANSWERS,
     results: tuple[Column, ...] = (*COLUMNS, RISK),
     secrets: Mapping[str, str] = {},
+    measures: Measures | None = None,
     **said: Any,
 ) -> Transformed:
     params = HandlerParams(
@@ -80,6 +82,7 @@ def ask(
             identities=lambda: identities,
             answers=answers,
             secrets=secrets,
+            measures=measures or Measures(),
         ),
     )
 

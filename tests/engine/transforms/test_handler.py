@@ -12,6 +12,7 @@ from kaflow_engine.connectors.http import asking
 from kaflow_engine.connectors.http.errors import HttpAway, HttpUnfit
 from kaflow_engine.errors import SinkError
 from kaflow_engine.flow.transforms import HandlerParams
+from kaflow_engine.measures import Measures
 from kaflow_engine.transforms.handler.handler import endpoint_of
 from kaflow_engine.transforms.handler.question import Question, Service
 from tests.engine.transforms.handler_here import (
@@ -104,8 +105,11 @@ def test_what_may_heal_is_asked_again_with_its_key(receiver: Receiver, first: An
         return with_risk(request) if len(receiver.requests) >= 3 else first
 
     receiver.answer = answer
-    assert risks(ask(receiver.url, rows(1))) == [(0, "r1")]
+    measures = Measures()
+    assert risks(ask(receiver.url, rows(1), measures=measures)) == [(0, "r1")]
     assert len(receiver.requests) == 4
+    counted = [(dict(s.labels)["outcome"], m.value) for s, m in measures.taken().items()]
+    assert counted == [("retried", 3), ("taken", 1)]
     assert len({r.headers["Idempotency-Key"] for r in receiver.requests}) == 1
 
 
@@ -261,7 +265,12 @@ def test_no_halves_are_asked_about_once_another_request_has_failed(receiver: Rec
         timeout=10_000,
         retry_for=10_000,
     )
-    service = Service(endpoint=endpoint_of("enriched", params, {}), params=params, about="it")
+    service = Service(
+        endpoint=endpoint_of("enriched", params, {}),
+        params=params,
+        about="it",
+        told=lambda outcome, status: None,
+    )
     question = Question([b'{"id":3}', b'{"id":4}'], ["a", "b"])
     with pytest.raises(HttpAway):
         list(service.answers(question, stop))

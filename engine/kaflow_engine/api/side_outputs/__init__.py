@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from kaflow_engine.api.lazy import lazily
 
 if TYPE_CHECKING:
+    from kaflow_engine.plugins.metrics import PluginMetrics
     from kaflow_engine.plugins.side_outputs import (
         GivenSideOutput,
         SeenRows,
@@ -14,4 +15,10 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazily(__name__)
 
-__all__ = ["GivenSideOutput", "SeenRows", "SideOutputKind", "SideOutputPlugin"]
+__all__ = [
+    "GivenSideOutput",
+    "PluginMetrics",
+    "SeenRows",
+    "SideOutputKind",
+    "SideOutputPlugin",
+]

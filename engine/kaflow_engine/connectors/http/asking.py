@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from threading import Event
 from time import monotonic
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from kaflow_engine.connectors.http.client import Endpoint, Later, NotTaken, post
 from kaflow_engine.connectors.http.errors import HttpAway
@@ -15,10 +15,24 @@ Result = TypeVar("Result")
 
 _FIRST_PAUSE = 0.1
 _MOST_PAUSE = 30.0
+_OK = 200
+
+
+Outcome = Literal["taken", "refused", "retried"]
+
+Told = Callable[[Outcome, int | None], None]
+"""Takes what became of a request, and the status of its answer, None where there was none."""
 
 
 def ask(
-    endpoint: Endpoint, body: bytes, key: str, *, patience: float, stop: Event, connections: int
+    endpoint: Endpoint,
+    body: bytes,
+    key: str,
+    *,
+    patience: float,
+    stop: Event,
+    connections: int,
+    told: Told = lambda outcome, status: None,
 ) -> bytes | NotTaken:
     """Send a body until the server answers it; return the answer, or why it does not take it.
 
@@ -31,6 +45,7 @@ def ask(
         patience: Seconds after which no other try begins.
         stop: Set where no answer is needed any more.
         connections: How many threads of this process send at once.
+        told: Told of each request.
 
     Raises:
         HttpAway: The server does not answer, or asks for more time than there is.
@@ -39,8 +54,9 @@ def ask(
     until, pause = monotonic() + patience, _FIRST_PAUSE
     while True:
         try:
-            return post(endpoint, body, key, connections)
+            found = post(endpoint, body, key, connections)
         except Later as later:
+            told("retried", later.status)
             wait = max(pause * random.uniform(0.5, 1), later.after)
             if monotonic() + wait > until or stop.wait(wait):
                 raise HttpAway(
@@ -48,6 +64,12 @@ def ask(
                     hint="look at the server's log; rows wait until it answers",
                 ) from later
             pause = min(2 * pause, _MOST_PAUSE)
+        else:
+            if isinstance(found, NotTaken):
+                told("refused", found.status)
+            else:
+                told("taken", _OK)
+            return found
 
 
 def in_flight(

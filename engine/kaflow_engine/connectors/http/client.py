@@ -76,13 +76,17 @@ class NotTaken:
 
     error: str
     message: str
+    status: int | None = field(default=None, compare=False)
+    """Of the answer; None: it says that the body is taken, and is not one itself."""
 
 
 class Later(Exception):
     """Another try may help; the text says what happened, behind the name of the server."""
 
-    def __init__(self, why: str, after: float = 0.0) -> None:
+    def __init__(self, why: str, after: float = 0.0, status: int | None = None) -> None:
         super().__init__(why)
+        self.status = status
+        """What the server answers; None: nothing."""
         self.after = after
         """Seconds that the server asks to be left alone for."""
 
@@ -152,7 +156,7 @@ def _check_status(endpoint: Endpoint, answer: "httpx.Response") -> None:
     status = answer.status_code
     if is_later(status):
         asked = seconds_asked(answer.headers.get("Retry-After"), datetime.now(UTC))
-        raise Later(f"answers {status}", asked)
+        raise Later(f"answers {status}", asked, status)
     if is_of_address(status):
         raise HttpUnfit(
             f"{endpoint.title} at {endpoint.server} answers {status}", hint=endpoint.remedy
@@ -178,7 +182,7 @@ def _answered(answer: "httpx.Response", until: float, reads: bool) -> bytes | No
     if is_taken:
         return unread if unread is not None and reads else data
     text = " ".join(without_secrets(data.decode(errors="replace")).split())[:_SHOWN]
-    return NotTaken(f"HTTP {status}", text or f"the server answers {status}")
+    return NotTaken(f"HTTP {status}", text or f"the server answers {status}", status)
 
 
 def keep_quiet() -> None:

@@ -102,7 +102,7 @@ def _page(line: Line, client: httpx.Client, url: str, room: int) -> _Answer:
     those before it."""
     for left in reversed(range(_PAGE_TRIES)):
         try:
-            answer = _answer(line.inlet.params, client, url, room)
+            answer = _answer(line.inlet, client, url, room)
         except SourceAway as error:
             if not left or not line.has_paused(error) or line.ends:
                 raise
@@ -112,9 +112,11 @@ def _page(line: Line, client: httpx.Client, url: str, room: int) -> _Answer:
     raise AssertionError
 
 
-def _answer(params: HttpParams, client: httpx.Client, url: str, room: int) -> _Answer:
+def _answer(inlet: Inlet, client: httpx.Client, url: str, room: int) -> _Answer:
+    params: HttpParams = inlet.params
     try:
         with client.stream("GET", url) as answer:
+            inlet.count("receiver_requests", status=str(answer.status_code))
             _check_status(params, answer)
             body = read_body(answer, room, until=inf)
             links = {name or "": each["url"] for name, each in answer.links.items()}

@@ -38,6 +38,8 @@ class Hook:
     intake: Intake
     secret: str | None
     """What requests are signed with; None: they are not."""
+    count: Callable[[int], None]
+    """Told the status of each answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class Receiver:
         except KaflowError as error:
             LOGGER.warning("a request could not be written down: %s", error)
             answer = Answer(503, {"error": "cannot be written down now"}, (_LATER,))
+        if (hook := self._hooks.get(scope["path"])) is not None:
+            hook.count(answer.status)
         body = json.dumps(answer.body).encode()
         head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await send(

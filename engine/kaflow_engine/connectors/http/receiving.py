@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import uvicorn
 
@@ -17,6 +18,8 @@ from kaflow_engine.flow.sources import WebhookParams
 LOGGER = logging.getLogger("kaflow.webhook")
 
 _LEAVES_S = 5
+_FULL = 429
+"""The status of a request that must wait for the pipeline."""
 
 
 class Webhooks:
@@ -33,12 +36,23 @@ class Webhooks:
         for inlet in inlets:
             params: WebhookParams = inlet.params
             secret = None if params.secret is None else inlet.secrets[params.secret]
-            hook = Hook(params=params, intake=Intake(inlet.journal), secret=secret)
+            hook = Hook(
+                params=params,
+                intake=Intake(inlet.journal),
+                secret=secret,
+                count=partial(_count, inlet),
+            )
             ports.setdefault(params.listen, {})[params.path] = hook
         with ExitStack() as resources:
             for listen, hooks in ports.items():
                 resources.enter_context(_served(listen, hooks))
             yield
+
+
+def _count(inlet: Inlet, status: int) -> None:
+    inlet.count("receiver_requests", status=str(status))
+    if status == _FULL:
+        inlet.count("receiver_full")
 
 
 @contextmanager

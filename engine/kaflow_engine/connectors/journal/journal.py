@@ -58,6 +58,8 @@ class Journal:
         self._segment: Segment | None = None
         self.read_up_to: int | None = None
         """The offset before which everything was read, and is never read again; None: not known."""
+        self.written_bytes = 0
+        """Of the values that were written down since it was opened."""
         self.failure: KaflowError | None = None
         """Why nothing more comes."""
         try:
@@ -88,6 +90,19 @@ class Journal:
     def backlog(self) -> int:
         """How many records wait for the pipeline; of those from before, once that is known."""
         return self.end - (self._opened_at if self.read_up_to is None else self.read_up_to)
+
+    @property
+    def written(self) -> int:
+        """How many records were written down since it was opened."""
+        return self.end - self._opened_at
+
+    def size(self) -> int:
+        """Return the bytes of its files."""
+        found = 0
+        for _, path in segments(self.folder):
+            with suppress(FileNotFoundError):  # what was read may go at any time
+                found += path.stat().st_size
+        return found
 
     def fail(self, why: KaflowError) -> None:
         """Let the pipeline end when it looks for more records."""
@@ -128,6 +143,7 @@ class Journal:
                 raise _unusable(self.folder, error) from error
             self.end, self.note, self._newest = first + len(messages), note, self._segment.path
             self._note([each.key for each in messages if each.key is not None], now)
+            self.written_bytes += sum(len(each.value) for each in messages)
             if size > _SEGMENT_BYTES:
                 self._drop_segment()
         return first

@@ -19,6 +19,10 @@ from kaflow_engine.connectors.journal.journal import Journal
 from kaflow_engine.connectors.journal.open_journals import open_journal
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.sources import JournalParams
+from kaflow_engine.measures import Kind, Measure, Measured, Measures, Series
+
+Received = Callable[[], Measured]
+"""Returns what was measured so far."""
 
 RECEIVERS: Mapping[str, str] = {
     "webhook": "kaflow_engine.connectors.http.receiving:Webhooks",
@@ -46,6 +50,24 @@ class Inlet:
     """Seconds that an outside system may be away before the pipeline ends."""
     settings: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """What the configuration says of the plugin that it is of."""
+    measures: Measures = field(default_factory=Measures, repr=False)
+
+    def measured(self) -> dict[Series, Measure]:
+        """Return what was measured of it so far, and of its journal."""
+        journal, labels = self.journal, (("source", self.name),)
+        now: dict[tuple[Kind, str], int] = {
+            ("count", "receiver_records"): journal.written,
+            ("count", "receiver_bytes"): journal.written_bytes,
+            ("level", "journal_waiting"): journal.backlog,
+            ("level", "journal_records"): journal.end,
+            ("level", "journal_bytes"): journal.size(),
+        }
+        own = {Series(kind, name, labels): Measure(value) for (kind, name), value in now.items()}
+        return {**self.measures.taken(), **own}
+
+    def count(self, name: str, by: int = 1, /, **labels: str) -> None:
+        """Count something that the receiver has met."""
+        self.measures.count(name, by, source=self.name, **labels)
 
     @property
     def is_full(self) -> bool:
@@ -81,8 +103,9 @@ def receiving(
     secrets: Mapping[str, str],
     patience: float,
     settings: Callable[[JournalParams], Mapping[str, str]] = lambda params: {},
-) -> Generator[None]:
-    """Take what comes to the sources of a plan, to the end of the block.
+) -> Generator[Received]:
+    """Take what comes to the sources of a plan, to the end of the block; yields what says what was
+    measured of it.
 
     Args:
         plan: The lease of its state is held.
@@ -109,7 +132,10 @@ def receiving(
                     patience=patience,
                     settings=settings(params),
                 )
+                for name in ("receiver_full", "receiver_failures"):
+                    inlet.count(name, 0)  # what begins with 1 is no increase
                 by_kind.setdefault(params.type, []).append(inlet)
         for kind, inlets in by_kind.items():
             resources.enter_context(receiver(kind).receiving(inlets))
-        yield
+        taking = [inlet for inlets in by_kind.values() for inlet in inlets]
+        yield lambda: {k: v for inlet in taking for k, v in inlet.measured().items()}

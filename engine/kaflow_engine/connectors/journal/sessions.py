@@ -93,6 +93,8 @@ class Line:
 
     def await_room(self) -> bool:
         """Return once the journal takes more, or False when it ends."""
+        if not self.ends and self.inlet.is_full:
+            self.inlet.count("receiver_full")
         while not self.ends and self.inlet.is_full:
             self.pause(_FULL_S)
         return not self.ends
@@ -125,6 +127,7 @@ class Line:
 
     def has_paused(self, error: SourceAway | StateError) -> bool:
         """Wait until something may be tried again, and log why; False: it failed for too long."""
+        self.inlet.count("receiver_failures")
         asked = error.seconds if isinstance(error, AskedToWait) else 0.0
         pause = self.patience.pause(asked)
         if pause is None:

@@ -10,7 +10,9 @@ from kaflow_engine.connectors.sources.contract import NamedSource, SourcePlace
 from kaflow_engine.connectors.sources.plugin_contract import Given
 from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams
 from kaflow_engine.formats.contract import Format
+from kaflow_engine.measures import Measures
 from kaflow_engine.model.columns import Column
+from kaflow_engine.plugins.metrics import PluginMetrics
 
 if TYPE_CHECKING:
     from kaflow_engine.connectors.plugin_sources.replayed import PluginSource
@@ -50,6 +52,7 @@ def opened(
     name: str,
     settings: Mapping[str, str],
     folder: Path,
+    measures: Measures | None = None,
 ) -> Any:
     """Return the source of a plugin.
 
@@ -58,6 +61,7 @@ def opened(
         name: What queries call it.
         settings: What the configuration says of the plugin.
         folder: That of the journal.
+        measures: Takes what it measures; None: nothing does.
 
     Raises:
         ModelError: The plugin is not there.
@@ -68,7 +72,9 @@ def opened(
     with plugin_errors(f"plugin '{params.type}'", f"cannot open source '{name}'"):
         options = kind.options.model_validate(dict(params.options))
         own = folder / PLUGIN_FOLDER
-        return kind.open(Given(name=name, options=options, settings=settings, folder=own))
+        metrics = PluginMetrics(params.type, measures or Measures())
+        given = Given(name=name, options=options, settings=settings, folder=own, metrics=metrics)
+        return kind.open(given)
 
 
 def _replayed(params: PluginParams, place: SourcePlace) -> "PluginSource":

@@ -85,5 +85,7 @@ def _write(line: Line, piece: Piece, called: str, kind: str) -> None:
 
 
 def _open_plugin(inlet: Inlet) -> JournalledSource:
-    found: JournalledSource = opened(inlet.params, inlet.name, inlet.settings, inlet.journal.folder)
+    found: JournalledSource = opened(
+        inlet.params, inlet.name, inlet.settings, inlet.journal.folder, inlet.measures
+    )
     return found

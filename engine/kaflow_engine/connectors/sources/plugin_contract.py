@@ -1,4 +1,4 @@
-"""What a plugin offers that is a kind of source: the version of this contract is 1.
+"""What a plugin offers that is a kind of source: the version of this contract is 2.
 
 A kind opens sources of one of two forms. One that *replays* gives the same rows for the same
 range, whenever it is asked. One that does not is read once: what it gives is written to a journal,
@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pydantic import BaseModel
+
+from kaflow_engine.measures import Measures
+from kaflow_engine.plugins.metrics import PluginMetrics
 
 Row = Mapping[str, Any] | bytes
 """A row by the names of its columns: values as Python has them, of whatever JSON has a form for,
@@ -49,6 +52,9 @@ class Given:
     """What the configuration says of the plugin; secrets among it."""
     folder: Path
     """A folder of its own beside the journal, on the driver; it need not exist."""
+    metrics: PluginMetrics = field(default_factory=lambda: PluginMetrics("", Measures()))
+    """Records what it measures; of one that replays, which is read in many places, nothing is
+    kept."""
 
     @property
     def logger(self) -> logging.Logger:

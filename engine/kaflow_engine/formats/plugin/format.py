@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kaflow_engine.errors import ModelError
 from kaflow_engine.formats.contract import Evidence, IdSchema, SchemaById, Traits, WithoutSchemas
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.formats import parts_of
 from kaflow_engine.plugins.formats import FormatPlugin, format_plugin
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ class PluginFormat(WithoutSchemas):
             UnknownName: No package offers it; says which there are.
             ModelError: It cannot be imported, or is no format.
         """
-        self._name, self._plugin = name, format_plugin(name)
+        self._name, options = parts_of(name)
+        self._plugin = format_plugin(self._name, options)
         self.traits = Traits(
-            title=name,
-            value=f"value of {name}",
+            title=self._name,
+            value=f"value of {self._name}",
             registered=False,
             is_json=False,
             positional=bool(getattr(self._plugin, "positional", False)),

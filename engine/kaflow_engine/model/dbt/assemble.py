@@ -36,6 +36,7 @@ MATERIALIZED = ("stream", *_KEPT_AS, "ephemeral")
 _OUTPUT = (
     *("topic", "format", "key", "key_format", "schema", "table", "partition", "interval"),
     *("coalesce", "changes", "operation", "new_topic", "side_outputs", "key_schema"),
+    "format_options",
     *("every", "folder", "partition_by", "connection", "mode", "create", "batch", "sql", "ledger"),
 )
 """Keys of `output:`, which a model's configuration may give on their own."""

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.formats import FormatName
+from kaflow_engine.model.formats import FormatName, with_own_options
 from kaflow_engine.model.key_formats import KeyFormat
 from kaflow_engine.model.names import Filled, HeaderOperation, OutputKey, TableName, Topic
 from kaflow_engine.model.outputs.new_topic import NewTopicSpec
 from kaflow_engine.model.outputs.side_output_specs import SideOutputSpec
+from kaflow_engine.model.plugin_options import Option
 from kaflow_engine.model.query_settings import Coalesce, QuerySettings
 from kaflow_engine.model.spec import Path, Spec
 
@@ -43,10 +44,14 @@ class ColumnSpec(Spec):
 class OutputSpec(Spec):
     """Where the rows go: to a topic, or into a table."""
 
+    _own_options = model_validator(mode="before")(with_own_options)
+
     type: Literal["kafka", "delta"] | None = None
     """The kind of sink; None: `topic` or `table` says it."""
     topic: Topic | None = None
     format: FormatName = "json"
+    format_options: dict[str, Option] = Field(default={})
+    """What a format of a plugin is told; `format` carries it behind the name of the plugin."""
     key: OutputKey | None = None
     """The output column that becomes the record's key, or several whose JSON object does; None:
     records have that of their row."""

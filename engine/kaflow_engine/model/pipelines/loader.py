@@ -48,6 +48,9 @@ SHAPE = Shape(
             ("outputs", EACH, "options"),
             ("output", "side_outputs", EACH, "options"),
             ("outputs", EACH, "side_outputs", EACH, "options"),
+            ("topics", EACH, "format_options"),
+            ("output", "format_options"),
+            ("outputs", EACH, "format_options"),
             ("sources", EACH, "options"),
             ("relations", EACH, "options"),
         }

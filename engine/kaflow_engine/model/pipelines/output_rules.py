@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import dotted, place
-from kaflow_engine.model.files.tree import Entries, Items, brief, text_at
+from kaflow_engine.model.files.tree import Entries, Items, Node, brief, text_at
 from kaflow_engine.model.outputs.sink_specs import has_settings
 from kaflow_engine.model.spec import Path
 
@@ -13,6 +13,7 @@ _OF_TOPIC = (
     "key_format",
     "key_schema",
     "format",
+    "format_options",
     "schema",
     "changes",
     "operation",
@@ -113,4 +114,22 @@ def one_output_for_a_target(tree: Entries) -> Iterator[ModelError]:
                 f"give one of them another {kind}"
                 if before == kind
                 else "call one of them otherwise: a pipeline knows its outputs by their names",
+            )
+
+
+def options_of_formats(tree: Entries) -> Iterator[ModelError]:
+    """Only formats of plugins have options."""
+    topics = tree.get("topics")
+    found: list[tuple[Path, Node]] = [*outputs_of(tree)]
+    if isinstance(topics, Entries):
+        found += [(("topics", entry.key), entry.value) for entry in topics.entries]
+    for path, said in found:
+        if not isinstance(said, Entries) or said.get("format_options") is None:
+            continue
+        form = text_at(said, "format") or "json"
+        if "." not in form:
+            yield ModelError(
+                f"'format_options' are of formats of plugins, and this one is {brief(form)}",
+                place(tree, (*path, "format_options")),
+                "write format: <plugin>, or remove format_options",
             )

@@ -12,6 +12,7 @@ from kaflow_engine.model.formats import WITH_FIELDS, WITH_SCHEMA, is_format, one
 from kaflow_engine.model.pipelines.key_rules import types_of_keys
 from kaflow_engine.model.pipelines.output_rules import (
     one_output_for_a_target,
+    options_of_formats,
     output_of_one_kind,
     outputs_of,
     schema_of_keys,
@@ -215,6 +216,7 @@ RULES: tuple[Rule, ...] = (
     null_values_of_dimensions,
     types_of_keys,
     types_beside_columns,
+    options_of_formats,
     one_topic_for_two_uses,
     keys_of_tables,
     keys_of_relations,

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.formats import FormatName
+from kaflow_engine.model.formats import FormatName, with_own_options
 from kaflow_engine.model.key_formats import KeyFormat
 from kaflow_engine.model.names import Filled, Operation
+from kaflow_engine.model.plugin_options import Option
 from kaflow_engine.model.spec import Spec
 
 
@@ -60,6 +61,8 @@ class RecordsSpec(Spec):
 class TopicSpec(RecordsSpec):
     """How one input topic is read."""
 
+    _own_options = model_validator(mode="before")(with_own_options)
+
     types: dict[str, Filled] = Field(default={})
     """DuckDB types of some columns, where the others are as the records show them."""
     wait_for: bool = False
@@ -67,6 +70,8 @@ class TopicSpec(RecordsSpec):
     without end."""
 
     format: FormatName | None = None
+    format_options: dict[str, Option] = Field(default={})
+    """What a format of a plugin is told; `format` carries it behind the name of the plugin."""
     on_null: Literal["skip", "row"] = "skip"
     """What a null value of an event is: nothing, or a row of NULLs."""
     on_data_loss: Literal["fail", "continue"] = "fail"

@@ -1,12 +1,14 @@
 """The outside world of one task of one batch, as the operators see it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from kaflow_engine.flow.flow import Beginning
+from kaflow_engine.measures import Measures
+from kaflow_engine.plugins.state import Learned, States
 from kaflow_engine.state.answers import Answers
 from kaflow_engine.state.reader import StateReader
 
@@ -28,6 +30,8 @@ class BatchContext:
     """`batch_mark` of the batch; empty where nothing is logged."""
     begins: frozenset[Beginning] = frozenset()
     """What begins in this batch with the rows that tables have."""
+    states: States = field(default_factory=dict[str, Mapping[str, Any]])
+    """Of plugins, as the batch before left them."""
 
     def horizon(self, chain: int) -> int:
         """Return the watermark of a chain, or a time before all others."""
@@ -75,6 +79,16 @@ class Task(Protocol):
     @property
     def answers(self) -> Answers:
         """Return what outside systems answered in an earlier try of the batch."""
+        ...
+
+    @property
+    def learned(self) -> Learned:
+        """Take what rows add to states of plugins."""
+        ...
+
+    @property
+    def measures(self) -> Measures:
+        """Take what is measured."""
         ...
 
     def avro_schema(self, schema_id: int) -> str:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kaflow_engine.flow.transforms import Transform
+from kaflow_engine.measures import Measures
+from kaflow_engine.plugins.state import Learned, States
 from kaflow_engine.state.answers import Answers
 
 if TYPE_CHECKING:
@@ -62,6 +64,11 @@ class TransformBatch:
     """Those of the configuration, by name."""
     connection: Callable[[str, str], Mapping[str, str]] = field(default=_none, repr=False)
     """Gives, by kind and name, how a database is reached, of the configuration."""
+    states: States = field(default_factory=dict[str, Mapping[str, Any]], repr=False)
+    """Of plugins, as the batch before left them."""
+    learned: Learned = field(default_factory=Learned, repr=False)
+    """Takes what rows add to these."""
+    measures: Measures = field(default_factory=Measures, repr=False)
 
 
 class RowTransform(Protocol):

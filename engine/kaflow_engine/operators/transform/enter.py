@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -77,7 +78,9 @@ def _transformed(
     transform: Transform, given: pa.Table, batch: BatchContext, task: Task, leaving: Leaving
 ) -> Transformed:
     inputs = pa.table({c.name: given[f"o.{IN}{c.name}"] for c in transform.columns})
-    return transform_kind(transform.params.type).open(transform)(
+    labels = {"transform": transform.name, "kind": transform.params.type}
+    start = perf_counter()
+    found = transform_kind(transform.params.type).open(transform)(
         inputs,
         TransformBatch(
             batch=batch.batch,
@@ -87,8 +90,15 @@ def _transformed(
             answers=task.answers,
             secrets=task.secrets,
             connection=task.connection,
+            states=batch.states,
+            learned=task.learned,
+            measures=task.measures,
         ),
     )
+    task.measures.time("transform", perf_counter() - start, **labels)
+    task.measures.count("transform_rows", inputs.num_rows, **labels)
+    task.measures.count("transform_failures", len(found.failures), **labels)
+    return found
 
 
 def _identities(leaving: Leaving, given: pa.Table) -> pa.Table:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kaflow_engine.operators.rows.reports import BATCH_TIME, BatchReport
 from kaflow_engine.operators.watermark import WatermarkState, of_topics
@@ -36,6 +37,8 @@ class Position:
     """By chain, or BATCH_TIME: the watermark behind which something falls due; a lower bound."""
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
     """Since the state was created."""
+    states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Of plugins."""
 
 
 def load_standing(log: BatchLog, state: StateRecord) -> Position:
@@ -64,6 +67,7 @@ def load_standing(log: BatchLog, state: StateRecord) -> Position:
         watermark=of_topics(WatermarkState.from_json(commit.watermark), counting),
         next_due=commit.next_due,
         counters=commit.counters,
+        states=commit.states,
     )
 
 

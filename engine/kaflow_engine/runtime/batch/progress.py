@@ -14,11 +14,13 @@ from kaflow_engine.flow.graph import joins, levels, operator_of_state, side_name
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
 from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
+from kaflow_engine.measures import Measured
 from kaflow_engine.operators.watermark import WatermarkState, last_chain
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.batch.settled import settled_tables
 from kaflow_engine.runtime.batch.task_metrics import (
+    measured,
     rows_written,
     side_outputs,
     skew,
@@ -32,6 +34,7 @@ from kaflow_engine.telemetry.steps import steps_of
 OnProgress = Callable[[Progress], None]
 
 _WINDOW_S = 10.0
+_LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,11 @@ class Watch:
     """The progress of one pipeline; used by one thread at a time."""
 
     def __init__(
-        self, pipeline: str, on_progress: OnProgress, clock: Callable[[], float] = time.monotonic
+        self,
+        pipeline: str,
+        on_progress: OnProgress,
+        clock: Callable[[], float] = time.monotonic,
+        received: Callable[[], Measured] = dict,
     ) -> None:
         self.now = Progress(pipeline=pipeline)
         self.batches = 0
@@ -56,11 +63,21 @@ class Watch:
         self._clock = clock
         self._recent = deque([_Recent(clock())])
         self._sizes: dict[str, tuple[int, int]] = {}
+        self._received = received
+        self._looked = self._recent[0].at
 
     def say(self, **changes: Any) -> None:
         """Change some fields of the progress and tell."""
         self.now = replace(self.now, **changes)
         self._tell(self.now)
+
+    def look(self) -> None:
+        """Tell what receivers have measured since, from time to time."""
+        if self._clock() - self._looked < _LOOK_S:
+            return
+        self._looked = self._clock()
+        if (received := (*self._received().items(),)) != self.now.received:
+            self.say(received=received)
 
     def batch_done(self, done: BatchDone, ends: Offsets, plan: Flow) -> None:
         """Tell of a batch of a plan; `ends` is how far the topics reached when it began."""
@@ -98,6 +115,8 @@ class Watch:
             skew=skew(report),
             written=rows_written(before.written, report),
             side_outputs=side_outputs(before.side_outputs, report),
+            measured=measured(before.measured, report),
+            received=(*self._received().items(),),
             letters=before.letters + sum(note.get("dead_letters", 0) for note in report.notes),
         )
 

@@ -18,7 +18,7 @@ from kaflow_engine.operators.watermark import Place, advance, ended, holder
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches
 from kaflow_engine.runtime.batch.beginnings import beginnings
 from kaflow_engine.runtime.batch.position import Position, counted, next_due
-from kaflow_engine.runtime.batch.task_metrics import changes_of, task_phases
+from kaflow_engine.runtime.batch.task_metrics import changes_of, states_after, task_phases
 from kaflow_engine.runtime.clock.batch_clock import wall_clock
 from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.failures.failures import to_error
@@ -77,14 +77,12 @@ class BatchRunner:
     ) -> None:
         self.source, self.log = source, log
         self.clock = clock
-        self.fingerprint = fingerprint
-        self._shipment = shipment
+        self.fingerprint, self._shipment = fingerprint, shipment
         self.connections = shipment.settings.connections
         self._tasks = tasks
         self.kept = kept
         self._small = small
-        self.sinks = sinks
-        self._claims = claims
+        self.sinks, self._claims = sinks, claims
 
     @property
     def epoch(self) -> int:
@@ -192,6 +190,7 @@ class BatchRunner:
             due=due_chains(clocks_at(record.watermark, record.batch_time), standing.next_due),
             mark=batch_mark(record),
             begins=beginnings(self.log, record.number, shipment.settings.plan, record.plan),
+            states=standing.states,
         )
         frame = records if size and records is not None else self._nothing
         few, width = ALL_TASKS if context.begins else self._small, self._tasks()
@@ -269,6 +268,7 @@ class BatchRunner:
             watermark=watermark,
             next_due=next_due(standing, record, report, watermark.marks),
             counters=counted(standing.counters, report),
+            states=states_after(standing.states, report),
         )
         self._pass("before_commit_log", record.number)
         if self.log.load_batch(record.number).ranges != record.ranges:
@@ -284,6 +284,7 @@ class BatchRunner:
                 watermark=watermark.to_json(),
                 next_due=dict(after.next_due),
                 counters=dict(after.counters),
+                states=after.states,
             )
         )
         self._pass("commit_logged", record.number)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kaflow_engine.measures import Measurements, Measures, added, of_json
 from kaflow_engine.operators.rows.reports import BatchReport
+from kaflow_engine.plugins.state import States, after
 from kaflow_engine.state.log.changes import ChangeFile
 from kaflow_engine.telemetry.progress import SideOutputCount, StageSpan
 
@@ -54,6 +56,26 @@ def side_output_errors(report: BatchReport) -> Iterator[str]:
 
 def _shown(report: BatchReport) -> Iterator[Mapping[str, Any]]:
     return (note["side_output"] for note in report.notes if "side_output" in note)
+
+
+def states_after(before: States, report: BatchReport) -> dict[str, dict[str, Any]]:
+    """Return the states of plugins after a batch.
+
+    Raises:
+        SinkUnfit: A plugin cannot merge what rows add to its own.
+    """
+    return after(before, (note["learned"] for note in report.notes if "learned" in note))
+
+
+def measured(before: Measurements, report: BatchReport) -> Measurements:
+    """Return what was measured: before, and by the tasks of this batch."""
+    new = (row for note in report.notes for row in note.get("measures", ()))
+    read = Measures()
+    for (topic, _), part in report.partitions.items():
+        read.count("source_records", part.count, topic=topic)
+    for topic, size in report.sizes.items():
+        read.count("source_bytes", size, topic=topic)
+    return (*added(dict(before), (*of_json(new), *read.taken().items())).items(),)
 
 
 def task_phases(report: BatchReport) -> dict[str, float]:

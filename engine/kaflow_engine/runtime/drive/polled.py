@@ -49,6 +49,7 @@ class PolledStream:
         self._asked, self._ending = asked, finite
         gather_s = self._gather_s if asked is None else 0.0  # else what comes is not read
         while True:
+            run.watch.look()
             goal = self._goal()
             if ending := self._ticker.ending(goal):
                 break

@@ -197,6 +197,7 @@ def _commit_idle(
             watermark=watermark.to_json(),
             next_due=dict(standing.next_due),
             counters=dict(standing.counters),
+            states=standing.states,
         )
     )
 

@@ -15,6 +15,8 @@ from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.operators.rows.change_rows import change_rows
 from kaflow_engine.operators.rows.table_rows import partition_column, typed_rows
+from kaflow_engine.plugins.installed import SINKS
+from kaflow_engine.plugins.state import Owner
 
 NO_CONNECTIONS = Connections()
 
@@ -41,6 +43,8 @@ class ColumnOutput:
     """None: a backfill writes beside the rows that are there, and replaces none."""
     typed: Callable[[pa.Table], pa.Table]
     """Makes typed columns of rows of schema OUTPUT."""
+    owner: Owner | None = None
+    """Whose state it is that the sink of a plugin learns."""
 
     @property
     def columns(self) -> pa.Schema:
@@ -122,4 +126,5 @@ def _connector(
         ),
         parted=None,
         typed=lambda rows: change_rows(sink, rows),
+        owner=Owner(SINKS, sink.kind, sink.target) if "." in sink.kind else None,
     )

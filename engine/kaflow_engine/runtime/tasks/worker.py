@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter, time
@@ -17,11 +17,15 @@ from kaflow_engine.connectors.record_sink import RecordSink
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import TABLE_ROW
 from kaflow_engine.formats.schema_registry import UnknownSchema
+from kaflow_engine.measures import Measures, to_json
 from kaflow_engine.operators.output.refused import refused_letters
 from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.plugins.metrics import PluginMetrics
+from kaflow_engine.plugins.state import Learned
+from kaflow_engine.plugins.state import Owner as StateOwner
 from kaflow_engine.runtime.tasks.crash import crash_point
 from kaflow_engine.runtime.tasks.outputs import NO_CONNECTIONS, ColumnOutput, column_outputs
-from kaflow_engine.runtime.tasks.side_outputs import show_rows
+from kaflow_engine.runtime.tasks.side_outputs import OpenSideOutputs
 from kaflow_engine.runtime.tasks.timed_state import TimedReader
 from kaflow_engine.state.copies.copies import ready_copy
 from kaflow_engine.state.copies.rocks import RocksCopy
@@ -59,6 +63,7 @@ class TaskSettings:
     """Where RocksDB copies are; None: in the state directory."""
     functions: tuple[str, ...] = ()
     """Modules of the functions that the SQL of the plan may call."""
+    side_outputs: OpenSideOutputs = field(default_factory=OpenSideOutputs, compare=False)
 
     @property
     def place(self) -> CopyPlace:
@@ -84,6 +89,8 @@ class WorkerTask:
         self._notes: list[Mapping[str, Any]] = []
         self._phases: dict[str, float] = {}
         self._stages: list[list[int]] = []
+        self.learned = Learned()
+        self.measures = Measures()
 
     def __enter__(self) -> "WorkerTask":
         self._copies.__enter__()
@@ -143,7 +150,9 @@ class WorkerTask:
             return
         if settings.plan.side_outputs:
             with self.timed("side_outputs"):
-                self._notes += show_rows(settings.plan, rows, self._batch.batch, self.connection)
+                self._notes += settings.side_outputs.show(
+                    settings.plan, rows, self._batch.batch, self.connection, self.measures
+                )
         if outputs := column_outputs(settings.plan, settings.connections):
             in_columns = pc.equal(rows["kind"], TABLE_ROW)
             ready, rows = rows.filter(in_columns), rows.filter(pc.invert(in_columns))
@@ -156,20 +165,29 @@ class WorkerTask:
                         rows = pa.concat_tables([rows, letters])
         if rows.num_rows:
             with self.timed("deliver"):
-                self._write(settings.sink, rows, "deliver")
+                self._write(settings.sink, rows, "deliver", "records")
 
     def _write_columns(self, into: ColumnOutput, rows: pa.Table) -> pa.Table | None:
         """Write rows as columns; returns dead letters about those that the sink refused."""
         state, plan = self._settings.state, self._settings.plan
         owner = Owner(state=state.state_id, generation=state.generation, epoch=self._settings.epoch)
         task = into.outlet.task(into.output, owner)
-        written = self._write(task, into.typed(rows), "table")
+        name = into.output.name
+        written = self._write(task, into.typed(rows), "table", name, into.owner)
         if not written.refused:
             return None
         self._notes.append({"refused": len(written.refused)})
-        return refused_letters(plan, into.output.name, rows, written.refused)
+        return refused_letters(plan, name, rows, written.refused)
 
-    def _write(self, sink: TaskSink, rows: pa.Table, phase: str) -> Written:
+    def _write(
+        self,
+        sink: TaskSink,
+        rows: pa.Table,
+        phase: str,
+        output: str,
+        owner: StateOwner | None = None,
+    ) -> Written:
+        plugin = owner.plugin if owner else ""
         part = TaskPart(
             rows=rows,
             batch=self._batch.batch,
@@ -178,10 +196,17 @@ class WorkerTask:
             alone=len(self.partitions) == self._settings.plan.partitions,
             passing=self.passing,
             answers=self.answers,
+            state=self._batch.states.get(owner.text, {}) if owner else {},
+            metrics=PluginMetrics(plugin, self.measures),
         )
+        start = perf_counter()
         written = sink.write(part)
+        self.measures.time("sink", perf_counter() - start, output=output)
+        self.measures.count("sink_refused", len(written.refused), output=output)
         for name, spent in written.phases.items():
             self._spend(f"{phase}.{name}", spent)
+        if owner is not None and written.learned:
+            self.learned.take(owner, {"": written.learned})
         self._notes += [*written.notes, {"rows": dict(written.rows)}]
         return written
 
@@ -216,7 +241,12 @@ class WorkerTask:
     def notes(self) -> list[Mapping[str, Any]]:
         """Return what the driver must know: change files, deliveries, milliseconds by phase."""
         phases = {k: round(v, 1) for k, v in self._phases.items()}
-        return [*self._notes, {"phases": phases, "stages": self._stages}]
+        found = [*self._notes, {"phases": phases, "stages": self._stages}]
+        if learned := self.learned.note():
+            found.append({"learned": learned})
+        if measured := self.measures.taken():
+            found.append({"measures": to_json(measured)})
+        return found
 
     @contextmanager
     def level(self, number: int, rows: int) -> Generator[None]:

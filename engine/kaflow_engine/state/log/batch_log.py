@@ -97,6 +97,8 @@ class CommitRecord:
     next_due: ByChain
     """The watermark behind which something of a chain falls due; absent where nothing waits."""
     counters: dict[str, int] = field(default_factory=dict[str, int])
+    states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Of plugins, after it."""
     generation: int = 0
     """Set by the log."""
 

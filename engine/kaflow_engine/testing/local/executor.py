@@ -12,11 +12,13 @@ from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.flow.flow import Beginning, Flow
 from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.measures import Measures
 from kaflow_engine.operators.levels import run_level, run_levels
 from kaflow_engine.operators.rows.reports import BatchReport, read_reports
 from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.watermark import END, Place, WatermarkState, advance, ended
+from kaflow_engine.plugins.state import Learned
 from kaflow_engine.state.answers import Answers
 from kaflow_engine.state.copies.memory import MemoryState
 from kaflow_engine.testing.local.world import Crashed, LocalWorld, LoggedBatch, Point
@@ -49,6 +51,7 @@ class _LocalTask:
         self.partitions = partitions
         self._world = world
         self._schema_by_id = schema_by_id
+        self.measures = Measures()
 
     def state(self, step: int, partition: int) -> MemoryState:
         return self._world.state((step, partition))
@@ -69,6 +72,10 @@ class _LocalTask:
     @property
     def answers(self) -> Answers:
         return self._world.answers
+
+    @property
+    def learned(self) -> Learned:
+        return self._world.learned
 
     def avro_schema(self, schema_id: int) -> str:
         return self._schema_by_id(schema_id)
@@ -176,6 +183,7 @@ class LocalPipeline:
             watermarks=logged.watermarks,
             epoch=self._epoch,
             begins=self._begins(logged.plan),
+            states=self._world.states,
         )
         report = self._once(logged.plan, batch, logged.records)
         if self._replay and report != self._once(logged.plan, batch, logged.records):

@@ -16,6 +16,7 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.operators.watermark import WatermarkState
+from kaflow_engine.plugins.state import Learned, States, after
 from kaflow_engine.state.copies.memory import MemoryState
 from kaflow_engine.state.kept import KEPT
 from kaflow_engine.state.log.changes import last_per_key
@@ -64,6 +65,8 @@ class LoggedCommit:
     changes: Mapping[Place, pa.Table]
     watermark: WatermarkState
     counters: Mapping[str, int]
+    states: States
+    """Of plugins, after it."""
 
 
 @dataclass(slots=True)
@@ -104,6 +107,7 @@ class LocalWorld:
         self.begun: LoggedBatch | None = None
         """The batch that is logged and not committed."""
         self.answers = _Answers()
+        self.learned = Learned()
         self.connections: dict[tuple[str, str], Mapping[str, str]] = {}
         """By kind and name, how databases are reached."""
         self._point = point
@@ -117,6 +121,7 @@ class LocalWorld:
         with self._at("batch_logged"):
             self.begun, self.answers = batch, _Answers()
             self._files, self._sink, self._delivered = {}, [], set()
+            self.learned.clear()
 
     def state(self, place: Place) -> MemoryState:
         """Return a copy of the state as it was after the last commit."""
@@ -159,10 +164,19 @@ class LocalWorld:
             assert self.begun is not None
             self.commits.append(
                 LoggedCommit(
-                    plan=self.begun.plan, changes=files, watermark=watermark, counters=counters
+                    plan=self.begun.plan,
+                    changes=files,
+                    watermark=watermark,
+                    counters=counters,
+                    states=after(self.states, [self.learned.note()]),
                 )
             )
             self.begun = None
+
+    @property
+    def states(self) -> States:
+        """Return those of plugins, as the last commit has them."""
+        return self.commits[-1].states if self.commits else {}
 
     def delivered(self) -> pa.Table:
         """Return what the newest batch has delivered."""

@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from time import monotonic
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.connectors.http.asking import in_flight
+from kaflow_engine.connectors.http.asking import Outcome, in_flight
 from kaflow_engine.connectors.http.client import Endpoint
 from kaflow_engine.connectors.http.errors import HttpUnfit
 from kaflow_engine.flow.transforms import HandlerParams, Transform
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.masking import remember_settings
+from kaflow_engine.measures import Measures
 from kaflow_engine.operators.transform.contract import TransformBatch, Transformed
 from kaflow_engine.state.kept import KEPT
 from kaflow_engine.transforms.handler.answered_rows import answered_rows
@@ -56,6 +58,7 @@ class Handler:
             endpoint=endpoint_of(self.transform.name, self.params, batch.secrets),
             params=self.params,
             about=f"{self.transform.name} {batch.mark}",
+            told=partial(_count, batch.measures, self.transform.name),
         )
 
         def asks(number: int, stop: Event) -> list[Answered]:
@@ -90,6 +93,11 @@ class Handler:
         columns = zip(*(each for _, answers in said for each in answers), strict=True)
         arrays = [mine, by, *(pa.array(column, pa.string()) for column in columns)]
         return pa.table(arrays, schema=KEPT)
+
+
+def _count(measures: Measures, name: str, outcome: Outcome, status: int | None) -> None:
+    of = "none" if status is None else f"{status // 100}xx"
+    measures.count("handler_requests", 1, transform=name, outcome=outcome, status=of)
 
 
 def endpoint_of(name: str, params: HandlerParams, secrets: Mapping[str, str]) -> Endpoint:

@@ -1,6 +1,6 @@
 """Rows that go through the transform of a plugin."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +9,9 @@ from kaflow_engine.errors import KaflowError
 from kaflow_engine.flow.transforms import PluginTransformParams, Transform
 from kaflow_engine.operators.transform.contract import Failure, TransformBatch, Transformed
 from kaflow_engine.plugins.halves import in_halves
+from kaflow_engine.plugins.installed import TRANSFORMS
+from kaflow_engine.plugins.metrics import PluginMetrics
+from kaflow_engine.plugins.state import Added, Owner
 from kaflow_engine.plugins.transforms import (
     GivenTransform,
     NewRows,
@@ -17,6 +20,7 @@ from kaflow_engine.plugins.transforms import (
     TransformUnfit,
     transform_plugin,
 )
+from kaflow_engine.transforms.row_answers import row_keys
 
 _ERROR = "PluginError"
 _OUTAGES = (KaflowError, ConnectionError, TimeoutError)
@@ -34,6 +38,7 @@ class PluginRows:
         self._transform, self._params = transform, params
         self._names = [column.name for column in transform.results]
         self._called = f"plugin '{params.plugin}' of '{transform.name}'"
+        self._owner = Owner(TRANSFORMS, params.plugin, transform.name)
 
     def __call__(self, rows: pa.Table, batch: TransformBatch) -> Transformed:
         """Let the plugin transform rows; where it fails on some, it is given these by themselves.
@@ -45,7 +50,10 @@ class PluginRows:
         """
         if not rows.num_rows:
             return Transformed(rows=self._none(), origin=pa.array([], pa.int64()))
-        return self._some(self._opened(batch), rows)
+        found, added = self._some(self._opened(batch), rows)
+        if added:
+            self._learn(added, batch)
+        return found
 
     def _opened(self, batch: TransformBatch) -> TransformPlugin:
         kind, transform = transform_plugin(self._params.plugin), self._transform
@@ -57,6 +65,8 @@ class PluginRows:
                     settings=batch.connection(self._params.plugin, ""),
                     columns={column.name: column.type for column in transform.columns},
                     results={column.name: column.type for column in transform.results},
+                    state=batch.states.get(self._owner.text, {}),
+                    metrics=PluginMetrics(self._params.plugin, batch.measures),
                 )
             )
         except _OUTAGES as error:
@@ -67,21 +77,38 @@ class PluginRows:
                 hint="correct the plugin, or the 'options' that it gets",
             ) from error
 
-    def _some(self, plugin: TransformPlugin, rows: pa.Table) -> Transformed:
-        """Transform rows; those on which it raises, it is given by themselves."""
+    def _some(
+        self, plugin: TransformPlugin, rows: pa.Table
+    ) -> tuple[Transformed, Mapping[int, Sequence[Added]]]:
+        """Transform rows; those on which it raises, it is given by themselves.
+
+        Returns:
+            What became of them, and what they add to the state, by their places.
+        """
         parts: list[Transformed] = []
+        added: dict[int, list[Added]] = {}
         try:
             for start, count, made in in_halves(
                 lambda start, count: plugin(rows.slice(start, count)), rows.num_rows, _OUTAGES
             ):
                 parts.append(self._part(made, start, count))
+                for row, key, value in getattr(made, "learned", ()):
+                    added.setdefault(start + row, []).append((key, value))
         except _OUTAGES as error:
             raise self._outage(error) from error
-        return Transformed(
+        found = Transformed(
             rows=pa.concat_tables([part.rows for part in parts], promote_options="permissive"),
             origin=pa.concat_arrays([part.origin for part in parts]),
             failures=tuple(failure for part in parts for failure in part.failures),
         )
+        return found, added
+
+    def _learn(self, added: Mapping[int, Sequence[Added]], batch: TransformBatch) -> None:
+        """Take what rows add to the state, once for each row."""
+        identities = batch.identities().take(pa.array([*added], pa.int64()))
+        keys = row_keys(identities, pa.array([self._transform.name] * len(added)))
+        by_row = dict(zip(keys.to_pylist(), added.values(), strict=True))
+        batch.learned.take(self._owner, by_row)
 
     def _part(self, made: NewRows | Exception, start: int, count: int) -> Transformed:
         if isinstance(made, Exception):
@@ -129,6 +156,8 @@ def outcome(made: NewRows, count: int, names: Sequence[str], start: int = 0) -> 
         raise BrokenContract(f"names places that do not ascend from 0 to {count - 1}")
     if any(not 0 <= row < count or row in of for row in made.failures):
         raise BrokenContract("fails on a row that it was not given, or of which it makes one")
+    if any(not 0 <= row < count for row, _, _ in made.learned):
+        raise BrokenContract("learns from a row that it was not given")
     failures = (
         Failure(row=start + row, error=_ERROR, message=why)
         for row, why in sorted(made.failures.items())
