@@ -12,6 +12,7 @@ class TopicProps:
     """A Kafka topic that pipelines read or write."""
 
     name: str
+    """In front of it that of its cluster, if it has one: `west/orders`."""
     group: str = SHARED
     """Of assets, where no pipeline writes it."""
     description: str = ""

@@ -100,10 +100,10 @@ def sources_of(pipelines: Iterable[PipelineView]) -> list[SourceProps]:
 
 
 def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
-    """Return every topic that pipelines read or write, by name."""
+    """Return every topic that pipelines read or write, with its cluster in front of it."""
     sound = [(view, view.explanation) for view in pipelines if view.explanation is not None]
     outputs = {
-        output.part.topic: output
+        output.part.target: output
         for view, _ in sound
         for output in view.written
         if output.part.topic is not None
@@ -111,15 +111,18 @@ def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
     dead = {each.dead_letters: view for view, each in sound if each.dead_letters is not None}
     reads: dict[str, list[TopicPart]] = {}
     readers: dict[str, list[str]] = {}
+    said: dict[str, str] = {}
     for view, explained in sound:
         for topic in (each for each in explained.topics if each.source is None):
-            reads.setdefault(topic.name, []).append(topic)
-            readers.setdefault(topic.name, []).append(view.asset_group)
+            reads.setdefault(topic.target, []).append(topic)
+            readers.setdefault(topic.target, []).append(view.asset_group)
+            if topic.name in view.topics:
+                said.setdefault(topic.target, view.topics[topic.name])
     return [
         TopicProps(
             name=name,
             group=topic_group(readers.get(name, ())),
-            description=next((view.topics[name] for view, _ in sound if name in view.topics), ""),
+            description=said.get(name, ""),
             columns=next((part.columns for part in reads.get(name, ()) if part.columns), ()),
             history=next((part.history for part in reads.get(name, ()) if part.history), None),
             output=outputs.get(name),

@@ -56,6 +56,8 @@ class KaflowTranslator:
         for topic in read:
             if topic.name == name and topic.source is not None:
                 return self.get_asset_spec(SourceProps(pipeline=pipeline, topic=topic)).key
+            if topic.name == name:
+                return self.topic_key(topic.target)
         return self.topic_key(name)
 
     def stream_key(self, pipeline: PipelineView) -> dg.AssetKey:
@@ -65,7 +67,7 @@ class KaflowTranslator:
     def output_key(self, output: PipelineOutput) -> dg.AssetKey:
         """Return the key of what is written: a topic, a table, or what another sink holds."""
         if output.part.topic is not None:
-            return self.topic_key(output.part.topic)
+            return self.topic_key(output.part.target)
         if output.part.sink is not None:
             return self.get_asset_spec(SinkProps(output=output)).key
         return self.get_asset_spec(TableProps(output=output)).key
@@ -159,7 +161,7 @@ class KaflowTranslator:
         )
 
     def _topic(self, topic: TopicProps) -> dg.AssetSpec:
-        key = dg.AssetKey(["kafka", topic.name])
+        key = dg.AssetKey(["kafka", *topic.name.split("/")])
         writer = topic.writer or topic.dead_letters_of
         if writer is None:
             return dg.AssetSpec(
@@ -235,7 +237,10 @@ def partitions_of(table: TablePart) -> dg.TimeWindowPartitionsDefinition:
 
 
 def _address(topic: TopicProps) -> dict[str, object]:
-    found: dict[str, object] = {"dagster/table_name": topic.name, "dagster/storage_kind": "kafka"}
+    cluster, _, name = topic.name.rpartition("/")
+    found: dict[str, object] = {"dagster/table_name": name, "dagster/storage_kind": "kafka"}
+    if cluster:
+        found["kaflow/cluster"] = dg.MetadataValue.text(cluster)
     if topic.history is not None:
         found["kaflow/history"] = dg.MetadataValue.text(topic.history)
     return found

@@ -45,11 +45,10 @@ def build_redrive_job(
     def again(context: dg.OpExecutionContext) -> None:
         # a code location loads without a Kafka client
         from kaflow_engine.api.outputs import (
-            KafkaSettings,
             Letter,
-            can_redrive,
             choose_letters,
             find_letters,
+            redrivable,
             redrive,
         )
 
@@ -58,15 +57,14 @@ def build_redrive_job(
             config = project.load_config()
             spec = project.load(name, config)
             config = with_brought(config, [spec])
-            kafka = KafkaSettings.configured(config.kafka)
             sent: list[Letter] = []
             if not context.op_config["dry_run"]:
-                sent = redrive(kafka, topic, name, spec.id, where)
-            letters = find_letters(kafka, topic, name)
+                sent = redrive(spec, config, where)
+            letters = find_letters(spec, config)
             found = choose_letters(letters, where)
+            left = len(redrivable(spec, config, found))
         except KaflowError as error:
             raise failure(error) from None
-        left = sum(can_redrive(letter) for letter in found)
         context.log.info(f"{len(sent)} redriven, {left} of {len(found)} could be")
         reasons = Counter((each.phase, each.error) for each in letters)
         context.log_event(

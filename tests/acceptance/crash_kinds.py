@@ -29,6 +29,8 @@ PIECE = 3_000
 OF_PIECES = ("piece_committed",)
 OF_TABLES = ("files_written", "before_table", "table_taken")
 OF_REPLACING = ("before_replace", "replaced")
+OF_CLUSTERS = ("next_cluster",)
+"""No kind here writes to several; `test_clusters.py` does."""
 OF_STREAMS = ("before_group", "group_committed")
 ONCE_PER_RUN = ("before_slot", "slot_claimed", *OF_REPLACING)
 """They are passed at the first delivery of a run, or at its end; the others in batch 2."""
@@ -64,7 +66,8 @@ class Kind:
     @property
     def points(self) -> tuple[str, ...]:
         """All crash points that it passes."""
-        return tuple(point for point in get_args(CrashPoint) if point not in self.without)
+        without = (*self.without, *OF_CLUSTERS)
+        return tuple(point for point in get_args(CrashPoint) if point not in without)
 
 
 KINDS = {

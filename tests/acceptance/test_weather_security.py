@@ -107,7 +107,7 @@ def test_rows_arrive_by_token(spark, secured, issued, tokens, unique, tmp_path, 
             "sasl.oauthbearer.scope": "read write",
         }
         # the session is older than the address
-        option = java_options(written).removeprefix("-D").split("=", 1)
+        option = java_options([written]).removeprefix("-D").split("=", 1)
         spark.sparkContext._jvm.java.lang.System.setProperty(*option)
         told = run(spark, secured, written, unique, tmp_path)
     assert not [text for text in (caplog.text, *told) if PASSWORD in text]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kaflow_engine.connectors.delta.table import partition_rows, read_partitions
-from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters.input_topics import cluster_of
 from kaflow_engine.connectors.kafka.output.rows import decode_rows
 from kaflow_engine.connectors.kafka.source import TopicSource
 from kaflow_engine.errors import SourceError
@@ -32,7 +32,12 @@ def table_rows(table: str, partitions: Sequence[str]) -> pa.Table:
 
 
 def topic_rows(
-    config: Config, topic: str, form: str, columns: Sequence[Column], since: int
+    config: Config,
+    topic: str,
+    form: str,
+    columns: Sequence[Column],
+    since: int,
+    cluster: str = "",
 ) -> pa.Table:
     """Return the committed rows of an output topic.
 
@@ -42,13 +47,14 @@ def topic_rows(
         form: The format of its values.
         columns: Of its rows.
         since: Epoch milliseconds; rows with an earlier Kafka timestamp are left out.
+        cluster: Where the topic is.
 
     Raises:
         SourceError: It cannot be read, or holds something that is no row.
     """
-    source = TopicSource(KafkaSettings.configured(config.kafka), topic)
+    source = TopicSource(cluster_of(config.kafka, cluster), topic)
     values = source.read(source.start(since), source.latest())["value"].drop_null()
-    decoded = decode_rows(config, topic, form, columns, values)
+    decoded = decode_rows(config, topic, form, columns, values, cluster)
     if decoded.bad:
         raise SourceError(
             f"topic '{topic}' contains a record that cannot be decoded: {decoded.bad[0].message}"

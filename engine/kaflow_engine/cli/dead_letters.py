@@ -16,18 +16,19 @@ from kaflow_engine.cli.options import (
     with_config,
 )
 from kaflow_engine.cli.output import Clock, print_json, print_table
-from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.dead_letters.redrive import can_redrive, find_letters, redrive
 from kaflow_engine.connectors.letters import Letter, chosen, text_of
-from kaflow_engine.connectors.local.letters import local_letters
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.letters import COLUMNS
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 from kaflow_engine.plan.planner.project import load_one
-from kaflow_engine.runtime.sink.bookkeeping import local_folder
+from kaflow_engine.runtime.dead_letters.redrive import (
+    find_letters,
+    redrivable,
+    redrive,
+    ways_of,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -158,29 +159,23 @@ def redrive_letters(
     """Put dead letters of the pipeline NAME through it again, each once.
 
     Their records are sent to their topics as if they came now, with the header `kaflow.redrive`;
-    other pipelines do not see them, nor do chains of this one that a letter is not about. What
+    other pipelines do not see them, nor do chains of this one that a letter is not about. Those of
+    a journal are put into it by the process that runs the pipeline, or at its next start. What
     fails again is a new dead letter.
     """
     config, spec, letters = _found(name, paths, config_path, settings)
-    topic = dead_letter_topic(spec)
-    if topic is None:
+    ways = ways_of(spec, config)
+    if not ways.topics and not ways.journals:
         raise ModelError(
-            f"'{name}' reads no topics to which records could be sent again",
+            f"'{name}' reads no topics or journals to which records could be sent again",
             spec.at,
             "`kaflow dead-letters show` prints a record; send it to its source again",
         )
     if dry_run:
-        sent = [letter for letter in chosen(letters, where) if can_redrive(letter)]
+        sent = redrivable(spec, config, chosen(letters, where))
     else:
         clock = Clock()
-        sent = redrive(
-            KafkaSettings.configured(config.kafka),
-            topic,
-            name,
-            spec.id,
-            where,
-            lambda done, of: clock.say(f"sent {done} of {of}"),
-        )
+        sent = redrive(spec, config, where, lambda done, of: clock.say(f"sent {done} of {of}"))
     if as_json:
         print_json({"redriven": 0 if dry_run else len(sent), "letters": [x.letter for x in sent]})
         return
@@ -197,10 +192,7 @@ def _found(
     config = configuration(config_path, settings)
     spec = load_one(paths, name, config)
     config = with_brought(config, [spec])
-    topic = dead_letter_topic(spec)
-    if topic is None:
-        return config, spec, local_letters(local_folder(config, spec.id))
-    return config, spec, find_letters(KafkaSettings.configured(config.kafka), topic, name)
+    return config, spec, find_letters(spec, config)
 
 
 def _row(letter: Letter, by_chain: bool) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ that it still knows when the state is lost or copied.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
 
 from kaflow_engine.connectors.holding import Holding
@@ -40,6 +40,8 @@ class RunStart:
     """Batch records kept here for this state and generation, by batch."""
     holdings: frozenset[Holding]
     """What was delivered, from whatever state."""
+    others: Mapping[str, "RunStart"] = field(default_factory=dict[str, "RunStart"])
+    """What other clusters know of what was delivered to them, by cluster."""
 
     def delivered_to(self, sink: str) -> dict[int, Delivered]:
         """Return what was delivered to one sink, by delivery partition."""

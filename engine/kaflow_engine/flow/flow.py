@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from kaflow_engine.flow.operators import Operator
-from kaflow_engine.flow.sinks import SideOutput, Sink
+from kaflow_engine.flow.sinks import ConnectorSink, SideOutput, Sink, TopicSink
 from kaflow_engine.flow.sources import TopicParams
 
 
@@ -68,6 +68,11 @@ class Flow:
     """Beyond this share of the records read a run stops."""
     backfill: Backfill | None = None
     """Only what belongs to driving records of its range is delivered; None: everything."""
+    letters: ConnectorSink | Literal["files"] | None = None
+    """Where dead letters go instead of to their topic: a table, or files beside the state."""
+    cluster: str = ""
+    """Where the topic of dead letters is, and the one that knows its runs; empty: where topics are
+    that name none."""
     side_outputs: tuple[SideOutput, ...] = ()
     """What sees rows before they leave; no state depends on it."""
     retired: tuple[int, ...] = ()
@@ -77,3 +82,9 @@ class Flow:
     begins: tuple[Beginning, ...] = ()
     """What has begun with the rows of a table, or will with the first batch of this plan: that is
     what the plan of the batch before does not have."""
+
+    @property
+    def written_clusters(self) -> frozenset[str]:
+        """The clusters that have topics which it writes, dead letters among them."""
+        topics = {sink.cluster for sink in self.sinks if isinstance(sink, TopicSink)}
+        return frozenset(topics if self.dead_letter_topic is None else {*topics, self.cluster})

@@ -10,6 +10,7 @@ from typing import Literal, assert_never
 from kaflow_engine.flow.origins.plugins import OptionParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.key_formats import KeyFormat
+from kaflow_engine.model.names import topic_target
 from kaflow_engine.model.record_columns import KEY_BYTES
 
 
@@ -62,11 +63,13 @@ class TopicSink:
     """The column that has the headers of records, and is no part of the value."""
     operation: str | None = None
     """The header that says what a change does, `c`, `u` or `d`; deletes keep their row then."""
+    cluster: str = ""
+    """Where the topic is; empty: where topics are that name none."""
 
     @property
     def target(self) -> str:
-        """The name of the topic."""
-        return self.topic
+        """What the topic is called among outputs, in front of it its cluster."""
+        return topic_target(self.topic, self.cluster)
 
     @property
     def takes_bytes(self) -> bool:

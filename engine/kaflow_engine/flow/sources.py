@@ -12,6 +12,7 @@ from kaflow_engine.flow.origins.plugins import (
     PluginParams,
     PySparkParams,
 )
+from kaflow_engine.flow.origins.topics import TopicPlace
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.key_formats import TEXT, KeyFormat
 
@@ -245,7 +246,16 @@ class TopicParams:
     clocks: tuple[OtherClock, ...] = ()
     """Event times that readings of the topic have of their own."""
     connector: SourceParams | None = None
-    """Where its records come from; None: from the topic of that name."""
+    """Where its records come from; None: from a topic."""
+    cluster: str = ""
+    """Where the topic is; empty: where topics are that name none."""
+    topic: str = ""
+    """What it is called there; empty: by its name here."""
+
+    @property
+    def place(self) -> TopicPlace:
+        """Which topic it is, if it is one."""
+        return TopicPlace(cluster=self.cluster, topic=self.topic or self.name)
 
     @property
     def clock_name(self) -> str:

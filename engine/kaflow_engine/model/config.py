@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from kaflow_engine.model.durations import Duration, format_duration
+from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.files.variables import AUTHORS
-from kaflow_engine.model.names import Filled, is_address, refuse, split_names
+from kaflow_engine.model.names import Filled, refuse, split_names
+from kaflow_engine.model.outputs.cluster_specs import KafkaConfig, Url
 from kaflow_engine.model.outputs.connection_specs import (
     ClickHouseConfig,
     CommandConfig,
@@ -24,24 +25,8 @@ from kaflow_engine.model.plugin_options import PluginName
 from kaflow_engine.model.spec import Path, Spec
 from kaflow_engine.model.specs import PipelineSpec
 
-_BROKER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s,:/]+):[0-9]{1,5}")
-
 _VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-SHORTEST, LONGEST = 1_000, 86_400_000
-"""Between these milliseconds a transaction may take; Kafka's clients take no less."""
-
-
-def _broker(broker: str) -> str:
-    if not _BROKER.fullmatch(broker):
-        raise refuse("{value} is not a broker", "write host:port, such as localhost:9092")
-    return broker
-
-
-def _some(brokers: tuple[str, ...]) -> tuple[str, ...]:
-    if not brokers:
-        raise refuse("must name a broker", "write host:port, such as localhost:9092")
-    return brokers
 
 
 def _variable(name: str) -> str:
@@ -58,25 +43,9 @@ def _module(name: str) -> str:
     return name
 
 
-def _url(text: str) -> str:
-    if not all(is_address(url.strip()) for url in text.split(",")):
-        raise refuse("is not a URL", "write it as http://host:port or https://host:port")
-    return text
-
-
 def _positive(milliseconds: int) -> int:
     if milliseconds <= 0:
         raise refuse("must be longer than 0")
-    return milliseconds
-
-
-def _transaction_timeout(milliseconds: int) -> int:
-    if not SHORTEST <= milliseconds <= LONGEST:
-        shortest, longest = format_duration(SHORTEST), format_duration(LONGEST)
-        raise refuse(
-            f"must be between {shortest} and {longest}",
-            "the brokers' own limit is 'transaction.max.timeout.ms', 15m unless they say otherwise",
-        )
     return milliseconds
 
 
@@ -96,41 +65,6 @@ def _level(value: object) -> object:
 
 
 Level = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_level)]
-Url = Annotated[Filled, AfterValidator(_url)]
-
-
-class ConsumerConfig(Spec):
-    """How input topics are read."""
-
-    group: Filled | None = None
-    """Consumer group that offsets are reported to; None: `kaflow-<pipeline>`."""
-    auto_offset_reset: Literal["earliest", "latest"] = Field(
-        default="earliest", alias="autoOffsetReset"
-    )
-
-
-class KafkaConfig(Spec):
-    """The Kafka cluster and its schema registry."""
-
-    brokers: Annotated[
-        tuple[Annotated[str, AfterValidator(_broker)], ...],
-        BeforeValidator(split_names),
-        AfterValidator(_some),
-    ] = ("localhost:9092",)
-    schema_registry: Url | None = Field(default=None, alias="schemaRegistry", repr=False)
-    use_avro: bool = Field(default=False, alias="useAvro")
-    """Input topics that do not say their format are Avro instead of JSON."""
-    consumer: ConsumerConfig = ConsumerConfig()
-    replication_factor: int | None = Field(default=None, gt=0)
-    """Of topics that kaflow creates; None: the brokers' default, for topics of its own 3 where
-    there are three brokers."""
-    min_insync_replicas: int | None = Field(default=None, gt=0)
-    """The same for their `min.insync.replicas`; of its own 2."""
-    transaction_timeout: Annotated[Duration, AfterValidator(_transaction_timeout)] = 60_000
-    """After which the brokers abort a transaction; how long rows are gathered for one, and waited
-    for, follows from it."""
-    properties: dict[str, str] = Field(default={}, repr=False)
-    """Client settings passed through, such as `security.protocol`."""
 
 
 class S3Config(Spec):

@@ -135,7 +135,30 @@ def _topic(text: str) -> str:
 
 
 def _target(text: str) -> str:
-    return text if ":" in text and not re.search(r"\s", text) else _topic(text)
+    if ":" in text and not re.search(r"\s", text):
+        return text
+    cluster, of_cluster, topic = text.partition("/")
+    _topic(topic if of_cluster else text)
+    return f"{_cluster(cluster)}/{topic}" if of_cluster else text
+
+
+def topic_target(topic: str, cluster: str) -> str:
+    """Return what a topic that is written is called among the outputs of a pipeline.
+
+    >>> topic_target("orders", ""), topic_target("orders", "west")
+    ('orders', 'west/orders')
+    """
+    return f"{cluster}/{topic}" if cluster else topic
+
+
+def _cluster(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", text):
+        raise refuse(
+            "{value} is not a name for a cluster",
+            "start with a letter, a digit or '_'; use letters, digits, '_' and '-', at most 64 of "
+            "them",
+        )
+    return text
 
 
 def _name(text: str) -> str:
@@ -208,8 +231,9 @@ Filled = Annotated[str, AfterValidator(_filled)]
 OutputKey = Annotated[str | tuple[str, ...], BeforeValidator(_key)]
 """The column that is the key of records, or those of which it is made."""
 Topic = Annotated[str, AfterValidator(_topic)]
+ClusterName = Annotated[str, AfterValidator(_cluster)]
 TargetName = Annotated[str, AfterValidator(_target)]
-"""What an output is called: a topic, a table, or `<kind of sink>:<name>`."""
+"""What an output is called: a topic, a table, `<cluster>/<topic>` or `<kind of sink>:<name>`."""
 Name = Annotated[str, AfterValidator(_name)]
 TableName = Annotated[str, AfterValidator(_table)]
 HeaderOperation = Annotated[str, AfterValidator(_header_operation)]

@@ -5,6 +5,7 @@ from datetime import date
 from typing import Annotated, Literal, cast
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     ValidationInfo,
@@ -15,13 +16,22 @@ from kaflow_engine.errors import Location
 from kaflow_engine.model.brought.settings import Brought
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.files.suggestions import Suggestion
-from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Topic
+from kaflow_engine.model.names import (
+    ClusterName,
+    Cron,
+    Filled,
+    GroupName,
+    Name,
+    Topic,
+    topic_target,
+)
 from kaflow_engine.model.outputs.output_specs import (
     ColumnSpec,
     Write,
     listed,
     write_of,
 )
+from kaflow_engine.model.outputs.sink_names import postgres_table
 from kaflow_engine.model.outputs.sink_specs import AnyListedOutput, AnyOutput
 from kaflow_engine.model.query_settings import (
     AggregationSpec,
@@ -53,8 +63,17 @@ def _tags(value: object) -> object:
 class DeadLetterSpec(Spec):
     """Where bad records go, and how many are too many."""
 
+    type: Literal["kafka", "files", "postgres"] | None = None
+    """None: a topic, or files, where the pipeline uses no topics."""
+    connection: Filled | None = None
+    """A name under `postgres.connections` of the configuration; None: `default`."""
+    table: Annotated[str, AfterValidator(postgres_table)] | None = None
+    """Of a database; created unless it is there."""
     topic: Topic | None = None
     """None: `<name>.dead_letters`, or files, where the pipeline uses no topics."""
+    cluster: ClusterName | None = None
+    """Where that topic is, and the pipeline's own one, which knows its runs; None: where topics
+    are that name no cluster, or the only one that has topics of the pipeline."""
     max_rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     max_count: int | None = Field(default=None, gt=0)
 
@@ -179,6 +198,11 @@ class PipelineSpec(Spec):
         """Return how a topic or source is read, the defaults if the file does not mention it."""
         source = self.sources.get(name)
         return self.topics.get(name, TopicSpec()) if source is None else source.as_topic
+
+    def target_of(self, name: str) -> str:
+        """Return what a topic that is read would be called if it were written."""
+        said = self.topic(name)
+        return topic_target(said.topic or name, said.cluster or "")
 
     @property
     def said_of_topics(self) -> Mapping[str, TopicSpec]:

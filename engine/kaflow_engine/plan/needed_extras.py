@@ -29,6 +29,8 @@ def _of_pipeline(spec: PipelineSpec) -> Iterator[tuple[str, Location]]:
         for name, each in spec.transforms.items()
         if isinstance(each, ScriptSpec)
     ]
+    if spec.dead_letters.type is not None:
+        outputs.append((spec.dead_letters.type, spec.place("dead_letters")))
     for extra in EXTRAS.values():
         yield from ((extra.name, at) for kind, at in relations if kind in extra.relations)
         yield from ((extra.name, at) for kind, at in outputs if kind in extra.outputs)

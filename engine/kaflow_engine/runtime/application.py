@@ -116,7 +116,7 @@ def run_pipelines(
 
 def spark_settings(config: Config) -> SparkConfig:
     """Return Spark's settings, with what its Kafka client needs of the JVM."""
-    needed = java_options(config.kafka.properties)
+    needed = java_options([each.properties for each in config.kafka.every.values()])
     if not needed:
         return config.spark
     names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics
 from kaflow_engine.duck.functions.catalogue import modules_in_use
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains.clocks import clocks
@@ -147,7 +147,7 @@ def _runner(
         functions=modules_in_use(),
     )
     return BatchRunner(
-        RecordSource(spark=spark, kafka=KafkaSettings(()), pipeline=plan.pipeline),
+        RecordSource(spark=spark, topics=InputTopics({}), pipeline=plan.pipeline),
         log,
         fingerprint(plan),
         Shipment.of(settings),

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import pyarrow as pa
 
 from kaflow_engine.connectors.delta.newest import newest_table_rows
-from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters.input_topics import cluster_of
 from kaflow_engine.connectors.kafka.dead_letters.letters import letters_of
 from kaflow_engine.connectors.kafka.output.rows import decode_rows
 from kaflow_engine.connectors.kafka.read import Tail, tail
@@ -64,10 +64,11 @@ def newest_rows(plan: Flow, sink: Sink, config: Config, limit: int) -> NewestRow
 
 
 def _newest_records(plan: Flow, sink: TopicSink, config: Config, limit: int) -> NewestRows:
-    end = _tail(config, sink.topic, limit)
+    end = _tail(config, sink.topic, limit, sink.cluster)
     records = end.records.filter(end.records["value"].is_valid())
     columns = columns_of(plan, sink)
-    decoded = decode_rows(config, sink.topic, sink.format, columns, records["value"])
+    values = records["value"]
+    decoded = decode_rows(config, sink.topic, sink.format, columns, values, sink.cluster)
     rows = zip(_places(records.take(decoded.good)), decoded.table.to_pylist(), strict=True)
     newest = tuple({**place, **row} for place, row in rows)[::-1]
     return NewestRows(rows=newest, offsets=end.ends)
@@ -81,18 +82,20 @@ def newest_letters(plan: Flow, config: Config, limit: int) -> NewestRows:
         StateError: Their files cannot be read.
     """
     ends = None
-    if plan.dead_letter_topic is None:
+    if isinstance(plan.letters, ConnectorSink):
+        return NewestRows(rows=())
+    if plan.dead_letter_topic is None or plan.letters is not None:
         found = local_letters(local_folder(config, plan.pipeline))[-limit:]
     else:
-        end = _tail(config, plan.dead_letter_topic, limit)
+        end = _tail(config, plan.dead_letter_topic, limit, plan.cluster)
         found, ends = letters_of(end.records), end.ends
     letters = [letter.data() for letter in found]
     rows = tuple({name: each[name] for name in ("letter", *_SHOWN_OF_LETTERS)} for each in letters)
     return NewestRows(rows=rows[::-1], offsets=ends)
 
 
-def _tail(config: Config, topic: str, limit: int) -> Tail:
-    return tail(KafkaSettings.configured(config.kafka), topic, limit, _TIMEOUT, _MOST_BYTES)
+def _tail(config: Config, topic: str, limit: int, cluster: str) -> Tail:
+    return tail(cluster_of(config.kafka, cluster), topic, limit, _TIMEOUT, _MOST_BYTES)
 
 
 def _places(records: pa.Table) -> list[dict[str, Any]]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.masking import masked
@@ -36,10 +35,16 @@ from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.planning.columns import connection_of_source
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
-from kaflow_engine.runtime.sink.bookkeeping import records_of_run, refuse_moved, run_log_of
+from kaflow_engine.runtime.sink.bookkeeping import (
+    home_log_of,
+    open_plan,
+    records_of_run,
+    refuse_moved,
+    with_clusters,
+)
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.sink.consumer_group import group_reporter
-from kaflow_engine.runtime.sink.opening import connections_of, sinks_of_run
+from kaflow_engine.runtime.sink.opening import connections_of, registries_of, sinks_of_run
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history_files import open_histories
 from kaflow_engine.runtime.source.inputs import open_inputs
@@ -110,46 +115,39 @@ class PipelineRun:
         )
 
     def _supervise(self, directory: Path) -> Ending:
-        kafka = KafkaSettings.configured(self.config.kafka)
-        control = run_log_of(self.config, self.plan)
+        control = home_log_of(self.config, self.plan)
 
         def attempt() -> Ending:
             run = replace(self, spark=self.newest()) if self.newest else self
             with ExitStack() as resources:
-                return run.attempt(directory, kafka, control, resources)
+                return run.attempt(directory, control, resources)
 
         policy = RestartPolicy(self.config.retry_deadline / 1000)
         return keep_trying(attempt, policy, self.plan.name, self.watch, self.limits)
 
-    def attempt(
-        self, directory: Path, kafka: KafkaSettings, control: RunLog, resources: ExitStack
-    ) -> Ending:
+    def attempt(self, directory: Path, control: RunLog, resources: ExitStack) -> Ending:
         """Take the state over and run, once; whoever calls decides what follows a failure."""
         patience = self.config.retry_deadline / 1000
         await_executor(self.spark, self.config.spark.master, patience, self.limits.stop.is_set)
-        resources.callback(control.close)
         approved = approved_rebuild(
             BatchLog(LocalStore(directory)), self.plan, self.change, connections_of(self.config)
         )
         if approved is not None:
-            self._end(approved, directory, kafka, control)
-        run, log, state = self._begin(directory, kafka, control, resources, self.plan)
-        return self._live(run, log, state, kafka, directory)
+            self._end(approved, directory, home_log_of(self.config, approved.plan))
+        run, log, state = self._begin(directory, control, resources, self.plan)
+        return self._live(run, log, state, directory)
 
-    def _end(
-        self, approved: Approved, directory: Path, kafka: KafkaSettings, control: RunLog
-    ) -> None:
+    def _end(self, approved: Approved, directory: Path, control: RunLog) -> None:
         """Finish what earlier runs have left of a state that will be rebuilt, and leave it."""
         with ExitStack() as resources:
-            run, log, state = self._begin(directory, kafka, control, resources, approved.plan)
+            run, log, state = self._begin(directory, control, resources, approved.plan)
             recover(run, log, directory)
         begin(log, state, approved.approval, begun_again(approved.plan, self.plan))
 
     def _begin(
         self,
         directory: Path,
-        kafka: KafkaSettings,
-        control: RunLog,
+        home: RunLog,
         resources: ExitStack,
         wanted: Flow,
     ) -> tuple[Run, BatchLog, StateRecord]:
@@ -165,10 +163,12 @@ class PipelineRun:
         log = BatchLog(store)
         histories = open_histories(self.spark, log, wanted)
         reached = partial(connection_of_source, self.config)
-        inputs = open_inputs(kafka, log, wanted, directory.parent, reached)
+        inputs = open_inputs(self.config.kafka, log, wanted, directory.parent, reached)
         new_state = new_state_of(self.plan, self.config, inputs, self.clock(), histories, rebuild)
         state, plan = open_state(log, wanted, inputs, new_state, self.change)
         refuse_moved(log, plan)
+        control = with_clusters(home, self.config, plan, open_plan(log))
+        resources.callback(control.close)
         control.ensure()
         skew, tell = self.config.max_clock_skew, self.watch.say
         self.clock.confirm(control.broker_time, skew, lambda ahead: tell(clock_ahead=ahead))
@@ -191,7 +191,7 @@ class PipelineRun:
         kept: Mapping[int, Mapping[str, Any]] = start.batches if checkpoints else {}
         source = RecordSource(
             spark=self.spark,
-            kafka=kafka,
+            topics=inputs.topics,
             pipeline=plan.pipeline,
             histories=histories,
             topic_ids=state.topic_ids,
@@ -222,9 +222,9 @@ class PipelineRun:
         start: RunStart,
         carrier: Checkpointer | None,
     ) -> Run:
-        kafka, connections = source.kafka, connections_of(self.config)
+        connections = connections_of(self.config)
         checkpoint = self.config.state.rocksdb.checkpoint
-        records = records_of_run(self.config, plan, state, start)
+        records, letters = records_of_run(self.config, plan, state, start)
         shipment = Shipment.of(
             TaskSettings(
                 plan=plan,
@@ -233,8 +233,9 @@ class PipelineRun:
                 epoch=start.epoch,
                 snapshots=log.store,
                 sink=records,
+                letters=letters,
                 driver=os.getpid(),
-                registry=self.config.kafka.schema_registry,
+                registries=registries_of(self.config),
                 connections=connections,
                 copies=copies_of(self.config, plan),
                 functions=function_modules(self.config),
@@ -252,16 +253,18 @@ class PipelineRun:
                 partial(task_slots, self.config.spark.master, self.spark),
                 KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
-                sinks=sinks_of_run(records, plan, state, log.store, control, start, connections),
+                sinks=sinks_of_run(
+                    records, letters, plan, state, log.store, control, start, connections
+                ),
                 claims=Claims.of(control, plan),
             ),
             standing=standing,
-            ends=EndOffsets(kafka, named=source.named),
+            ends=EndOffsets(source.topics, named=source.named),
             watch=self.watch,
             limits=self.limits,
             limit=BatchLimit(self.config.max_records, self.config.most_bytes, weigher(source)),
             drain_seconds=self.config.drain_deadline / 1000,
-            group=group_reporter(kafka, plan, self.config.kafka.consumer.group),
+            group=group_reporter(source.topics, plan, self.config.kafka.consumer.group),
             keeper=SnapshotKeeper(
                 in_tasks(self.spark, shipment)
                 if shipment.settings.copies
@@ -276,9 +279,7 @@ class PipelineRun:
             else None,
         )
 
-    def _live(
-        self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path
-    ) -> Ending:
+    def _live(self, run: Run, log: BatchLog, state: StateRecord, directory: Path) -> Ending:
         counts = run.inputs.partitions(run.plan)
         places = {topic: range(count) for topic, count in counts.items()}
         finite = run.inputs.finite(counts)  # an open batch may be the last of what ends
@@ -290,8 +291,9 @@ class PipelineRun:
             return ending
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
-            return BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
-        if run.inputs.named:
+            return BoundedRead(run, run.plan.backfill, state.goal).follow()
+        kafka = None if run.inputs.named else run.inputs.topics.one_cluster(counts)
+        if kafka is None:
             return PolledStream(run, counts, self.config.batch_interval).follow(goal, finite)
         checkpoint = directory / "spark" / str(run.runner.epoch)
         stream = LiveStream(run, kafka, checkpoint, self.config.batch_interval)

@@ -21,7 +21,8 @@ from click.testing import CliRunner
 from kaflow_engine.cli.main import kaflow
 from kaflow_engine.connectors.kafka import admin as kafka_admin
 from kaflow_engine.connectors.kafka import topic_schemas as schemas
-from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters import reached
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.state.storage.lease import hold_lease
 from kaflow_engine.testing.services import broker
@@ -66,11 +67,11 @@ def a_closed_port(patch: pytest.MonkeyPatch) -> Generator[dict[str, str]]:
 def topics_without_a_broker(patch: pytest.MonkeyPatch) -> Generator[dict[str, str]]:
     """Every topic is there, and the registry is not asked for long."""
 
-    def found(_: KafkaSettings, topics: Iterable[str], __: object) -> dict[str, int]:
+    def found(_: InputTopics, topics: Iterable[str], __: object) -> dict[str, int]:
         return dict.fromkeys(topics, 1)
 
     patch.setattr(schemas, "require_topics", found)
-    patch.setattr(schemas, "Registry", partial(Registry, patience=0.05))
+    patch.setattr(reached, "Registry", partial(Registry, patience=0.05))
     yield {}
 
 

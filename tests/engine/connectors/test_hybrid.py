@@ -161,6 +161,9 @@ def test_without_a_topic_it_ends(places):
         ({"offsets": ((0, 3), (1, 4))}, {0: 0, 1: 3, 2: 4}),
         ({"time": 0}, {0: 0, 1: 0, 2: 0}),
         ({"time": 4_000_000_000_000}, {0: 0, 1: 8, 2: 8}),
+        ({"start_at": "earliest"}, {0: 0, 1: 0, 2: 0}),
+        ({"start_at": "latest"}, {0: 0, 1: 8, 2: 8}),
+        ({"query": "SELECT 1, 5 UNION ALL SELECT 0, 2"}, {0: 0, 1: 2, 2: 5}),
     ],
 )
 def test_where_the_topic_begins(places, handover, begin):
@@ -171,15 +174,21 @@ def test_where_the_topic_begins(places, handover, begin):
 
 
 @pytest.mark.parametrize(
-    ("offsets", "said"),
+    ("handover", "said"),
     [
-        (((0, 3),), "says no offset of partition 1 of topic"),
-        (((0, 3), (1, 9)), "takes over at offset 9 of partition 1, which ends at 8"),
-        (((0, 3), (1, 3), (2, 0)), "has no partition 2, at whose offset 0 it takes over"),
+        ({"offsets": ((0, 3),)}, "says no offset of partition 1 of topic"),
+        ({"offsets": ((0, 3), (1, 9))}, "takes over at offset 9 of partition 1, which ends at 8"),
+        (
+            {"offsets": ((0, 3), (1, 3), (2, 0))},
+            "has no partition 2, at whose offset 0 it takes over",
+        ),
+        ({"query": "SELECT 0, 3"}, "says no offset of partition 1 of topic"),
+        ({"query": "SELECT 0"}, "the query of the handover gives"),
+        ({"query": "SELECT 'a', 'b'"}, "the query of the handover gives"),
     ],
 )
-def test_a_handover_that_is_wrong(places, offsets, said):
-    source = places.open(places.params(offsets=offsets))
+def test_a_handover_that_is_wrong(places, handover, said):
+    source = places.open(places.params(**handover))
     with pytest.raises(SourceUnfit, match=said):
         source.latest()
 

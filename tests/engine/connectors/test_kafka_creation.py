@@ -12,6 +12,7 @@ from kaflow_engine.connectors.kafka import admin as kafka_admin
 from kaflow_engine.connectors.kafka import topics as kafka_topics
 from kaflow_engine.connectors.kafka.admin import MissingTopic, create_topic, offsets, require
 from kaflow_engine.connectors.kafka.client import Client, Complaints, KafkaSettings
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics
 from kaflow_engine.connectors.kafka.errors import BrokerAway
 from kaflow_engine.connectors.kafka.run_log import transactions as kafka_transactions
 from kaflow_engine.connectors.kafka.run_log.transactions import ControlReader
@@ -188,13 +189,13 @@ def test_a_topic_that_has_no_leader_yet_is_an_outage(
 ) -> None:
     found = brokers(offsets=[UNKNOWN] * 3)
     with pytest.raises(BrokerAway, match="no broker leads the partition just now"):
-        EndOffsets(SETTINGS).ask({"t": [0]})
+        EndOffsets(InputTopics.all_in(SETTINGS)).ask({"t": [0]})
     with pytest.raises(BrokerAway, match="no broker leads the partition just now"):
         offsets(SETTINGS, {"t": 1}, "latest")
     found.names = []
     monkeypatch.setattr(kafka_admin, "KNOWN_BEFORE_S", 0.0)
     with pytest.raises(MissingTopic, match="no topic 't' at broker:9092"):
-        EndOffsets(SETTINGS).ask({"t": [0]})
+        EndOffsets(InputTopics.all_in(SETTINGS)).ask({"t": [0]})
 
 
 def test_a_broker_that_has_just_started_is_asked_until_it_has_learned_its_topics(
@@ -202,7 +203,7 @@ def test_a_broker_that_has_just_started_is_asked_until_it_has_learned_its_topics
 ) -> None:
     found = brokers(offsets=[UNKNOWN], topics=[[], ["u"], ["t", "u"]])
     with pytest.raises(BrokerAway, match="no broker leads the partition just now"):
-        EndOffsets(SETTINGS).ask({"t": [0]})
+        EndOffsets(InputTopics.all_in(SETTINGS)).ask({"t": [0]})
     assert found.asked == ["offsets", *["topics"] * 3]
     found = brokers(topics=[[], ["u"], ["t", "u"]])
     assert require(SETTINGS, ["t"], unknown_for=60.0) == {"t": 1}
@@ -215,7 +216,7 @@ def test_a_broker_that_does_not_answer_has_not_lost_its_topics(
     brokers(offsets=[UNKNOWN], topics=[KafkaError._TIMED_OUT])
     monkeypatch.setattr(kafka_admin, "KNOWN_BEFORE_S", 0.0)
     with pytest.raises(BrokerAway, match="no broker at broker:9092 answered within 1 s"):
-        EndOffsets(SETTINGS, 1000).ask({"t": [0]})
+        EndOffsets(InputTopics.all_in(SETTINGS), 1000).ask({"t": [0]})
 
 
 def test_a_topic_that_was_never_read_is_missing_at_once(brokers: Opened) -> None:

@@ -90,14 +90,18 @@ relations:
   new: {topic: v, table: true, primary_key: [code, "on"], operation: "header:dbz.op", retain: 30d}
 """
 
+NO_OPTIONS = {"format_options": {}}
 SENT = {"coalesce": "batch", "every": None, "late_updates": False, "windows": None}
 SMART = {**SENT, "type": "smart", "coalesce": "none"}
-NO_TABLE = {"table": False, "primary_key": (), "operation": None, "retain": None}
+NO_PLACE = dict.fromkeys(("cluster", "topic", "operation", "retain"))
+NO_TABLE = {"table": False, "primary_key": (), **NO_PLACE}
 TABLE = {"table": True, "primary_key": ("code", "on"), "operation": "header:dbz.op", "retain": DAYS}
-KEY_AND_TYPES = {"key": "id", "key_format": "long", "key_type": None, "types": {}}
+KEY_AND_TYPES = {"key": "id", "key_format": "long", "key_type": None, "types": {}, **NO_OPTIONS}
 WITH_GRACE = {"ttl": None, "grace": 2 * HOUR, "on_late": "drop", "retain": None}
 ONE = {"query": "SELECT 1", "description": "One.", "aggregation": WITH_GRACE}
 NONE = RelationSpec().model_dump()
+UNSAID = dict.fromkeys(("type", "cluster", "key_format", "key_schema", "changes", "operation"))
+LETTERS = dict.fromkeys(("type", "connection", "table", "topic", "cluster"))
 
 
 def load(text: str, variables: dict[str, str] | None = None) -> PipelineSpec:
@@ -124,7 +128,7 @@ def test_every_key() -> None:
             "topic": "dev.out",
             "format": "avro",
             "key": "on",
-            **dict.fromkeys(("type", "key_format", "key_schema", "changes", "operation")),
+            **(UNSAID | NO_OPTIONS),
             "schema_": {
                 "name": "Row",
                 "fields": (
@@ -160,12 +164,8 @@ def test_every_key() -> None:
                 "description": None,
                 "columns": {"id": "BIGINT", "on": "BOOLEAN"},
                 "format": "avro",
-                "event_time": "ts",
-                "lateness": 5_000,
-                "idle_timeout": 60_000,
-                "max_future": HOUR,
-                "on_error": "fail",
-                "lookup": "as_of",
+                **{"event_time": "ts", "lateness": 5_000, "idle_timeout": 60_000},
+                **{"max_future": HOUR, "on_error": "fail", "lookup": "as_of"},
                 "history": {"keep": 7 * 24 * HOUR, "path": "/a", "format": "delta", **PLACES},
                 **KEY_AND_TYPES,
                 "on_null": "skip",
@@ -177,7 +177,7 @@ def test_every_key() -> None:
             "countries": {**TopicSpec().model_dump(), **TABLE},
         },
         "delivery": "at_least_once",
-        "dead_letters": {"topic": None, "max_rate": 0.5, "max_count": 10},
+        "dead_letters": {**LETTERS, "max_rate": 0.5, "max_count": 10},
         "on_dimension_update": "reemit",
         "dimensions_first": False,
         "ordered": False,

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters import input_topics
 from kaflow_engine.operators.watermark import WatermarkState
 from kaflow_engine.runtime.batch.data_loss import _within as within
 from kaflow_engine.runtime.batch.data_loss import left_of, moved_past, settle_losses
@@ -85,21 +87,22 @@ def plan(**more):
     return SimpleNamespace(**{"sources": [topic], "backfill": None, **more})
 
 
+NOWHERE = input_topics.InputTopics.all_in(KafkaSettings(()))
 FORCED = SimpleNamespace(force=True)
 
 
 def settle(monkeypatch, at, ids, histories=None, wanted=None, partitions=2):
     """Settle with a topic of the id `new`, whose partitions hold the offsets 3 to 90."""
     first, end = ({"t": dict.fromkeys(range(partitions), at)} for at in (3, 90))
-    monkeypatch.setattr(inputs, "topic_ids", lambda *asked: {"t": "new"})
+    monkeypatch.setattr(input_topics, "topic_ids", lambda *asked: {"t": "new"})
     monkeypatch.setattr(
-        inputs, "offsets", lambda k, c, which, **m: first if which == "earliest" else end
+        input_topics, "offsets", lambda k, c, which, **m: first if which == "earliest" else end
     )
     mark = WatermarkState(latest=(("t", 0, 8), ("t", 9, 8)), seen=(("t", 0, 8), ("t", 9, 8)))
     before = Position(batch=1, batch_time=0, offsets={"t": at}, topic_ids=ids, watermark=mark)
     watch = Watch("p", lambda progress: None)
     after, _ = settle_losses(
-        inputs.Inputs(None), wanted or plan(), before, {"t": partitions}, watch, histories or {}
+        inputs.Inputs(NOWHERE), wanted or plan(), before, {"t": partitions}, watch, histories or {}
     )
     return after
 
@@ -123,7 +126,7 @@ def test_files_are_read_to_their_end_before_a_topic_that_was_recreated(monkeypat
     piece = Piece(file="f", size=1, partition=0, first=0, end=60, since=0, until=1)
     history = TopicHistory(topic="t", source=None, base="", schema="", pieces=(piece,))
     source = RecordSource(
-        spark=None, kafka=None, pipeline="p", histories={"t": history}, topic_ids={"t": "old"}
+        spark=None, topics=NOWHERE, pipeline="p", histories={"t": history}, topic_ids={"t": "old"}
     )
     ahead = settle(monkeypatch, {0: 50}, {"t": "old"}, source.histories)
     assert (ahead.offsets["t"][0], ahead.topic_ids) == (50, {"t": "old"})

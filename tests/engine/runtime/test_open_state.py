@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters import input_topics
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.graph import state_names
 from kaflow_engine.plan.evolution.diff import change
@@ -15,10 +17,12 @@ from kaflow_engine.state.storage.store import LocalStore
 from tests.engine.flow.stored_plans import NAMES, stored_plan
 from tests.engine.plan.test_numbering import plan_with
 
+NOWHERE = input_topics.InputTopics.all_in(KafkaSettings(()))
+
 
 @pytest.fixture(autouse=True)
 def topics(monkeypatch):
-    monkeypatch.setattr(inputs, "require", lambda kafka, names, **_: dict.fromkeys(names, 1))
+    monkeypatch.setattr(input_topics, "require", lambda kafka, names, **_: dict.fromkeys(names, 1))
 
 
 def begun(folder, stored):
@@ -41,7 +45,7 @@ def begun(folder, stored):
 
 def opened(log, state, flow, change=opening.refuse_change):
     none_added = replace(state, start={})
-    return opening.open_state(log, flow, inputs.Inputs(None), lambda counts: none_added, change)
+    return opening.open_state(log, flow, inputs.Inputs(NOWHERE), lambda counts: none_added, change)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,10 +93,10 @@ def test_topics_of_a_chain_that_is_gone_are_read_no_more_and_begin_again_with_a_
         dimensions = {topic: {0: 200} for topic in counts if topic == "names"}
         return replace(first, start=at, dimension_ends=dimensions, topic_ids={})
 
-    state, _ = opening.open_state(log, alone, inputs.Inputs(None), begins, change)
+    state, _ = opening.open_state(log, alone, inputs.Inputs(NOWHERE), begins, change)
     assert (state.start, state.dimension_ends) == ({"events": {0: 1}}, {})
     assert (state.topic_ids, list(state.schemas)) == ({"events": "E"}, ["events"])
-    state, plan = opening.open_state(log, both, inputs.Inputs(None), begins, change)
+    state, plan = opening.open_state(log, both, inputs.Inputs(NOWHERE), begins, change)
     assert state.start == {"events": {0: 1}, "clicks": {0: 100}, "names": {0: 100}}
     assert state.dimension_ends == {"names": {0: 200}}
     assert state.added_behind == {"clicks": 0, "names": 0}

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kaflow_engine.cli.run.running import _arrow
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters import input_topics
 from kaflow_engine.errors import Location, StateError
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.model.columns import Column
@@ -21,7 +23,7 @@ from kaflow_engine.runtime.batch.progress import Watch, level_name, operator_nam
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.drive import bounded
 from kaflow_engine.runtime.drive.backfill_guard import Taken, taken
-from kaflow_engine.runtime.planning.prepare import partitions_of
+from kaflow_engine.runtime.planning.written_topics import partitions_of
 from kaflow_engine.runtime.sink.outputs import replaced_by
 from kaflow_engine.runtime.tasks.executor import Executed
 from kaflow_engine.runtime.tasks.outputs import column_outputs
@@ -105,14 +107,15 @@ def test_a_compacted_topic_that_a_table_is_made_of(monkeypatch, compacted, table
     def settings(kafka, topic):
         return {"cleanup.policy": "compact" if topic in compacted else "delete"}
 
-    monkeypatch.setattr(bounded, "topic_settings", settings)
-    bounded.refuse_compacted(PLAN, replace(WANTED, force=True), None)
+    monkeypatch.setattr(input_topics, "topic_settings", settings)
+    nowhere = input_topics.InputTopics.all_in(KafkaSettings(()))
+    bounded.refuse_compacted(PLAN, replace(WANTED, force=True), nowhere)
     if table is None:
-        bounded.refuse_compacted(PLAN, WANTED, None)
+        bounded.refuse_compacted(PLAN, WANTED, nowhere)
         return
     said = f"topic '{compacted[0]}' is compacted: table '{table}' may have rows of records that are"
     with pytest.raises(StateError, match=re.escape(said)):
-        bounded.refuse_compacted(PLAN, WANTED, None)
+        bounded.refuse_compacted(PLAN, WANTED, nowhere)
 
 
 END = 1 << 50

@@ -11,6 +11,8 @@ from deltalake import DeltaTable
 
 from kaflow_engine.connectors.contract import FinishedBatch
 from kaflow_engine.connectors.delta.data_files import write_files
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters import input_topics
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.flow.graph import table_sinks
@@ -22,7 +24,6 @@ from kaflow_engine.operators.rows.table_rows import typed_rows
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.batch.data_loss import settle_losses
 from kaflow_engine.runtime.batch.position import Position
-from kaflow_engine.runtime.drive import bounded as backfill
 from kaflow_engine.runtime.drive.bounded import refuse_compacted
 from kaflow_engine.runtime.failures.failures import DataLost
 from kaflow_engine.runtime.sink.outputs import open_outputs
@@ -134,15 +135,22 @@ def test_no_row_goes_with_a_record_that_is_lost(tmp_path, monkeypatch, is_backfi
     plan = plan_in(tmp_path, bool(force))
     plan = plan if is_backfill else replace(plan, backfill=None)
     ends = {"earliest": {"clicks": {0: 4}}, "latest": {"clicks": {0: 9}}}
-    monkeypatch.setattr(inputs, "offsets", lambda kafka, counts, when, **more: ends[when])
-    monkeypatch.setattr(inputs, "topic_ids", lambda *asked: {})
+    monkeypatch.setattr(input_topics, "offsets", lambda kafka, counts, when, **more: ends[when])
+    monkeypatch.setattr(input_topics, "topic_ids", lambda *asked: {})
     standing = Position(batch=1, batch_time=0, offsets={"clicks": {0: 2}})
     watch = SimpleNamespace(say=lambda **about: None)
 
+    nowhere = input_topics.InputTopics.all_in(KafkaSettings(()))
+
     def settled():
-        return settle_losses(inputs.Inputs(None), plan, standing, {"clicks": 1}, watch, {})[
-            0
-        ].offsets
+        return settle_losses(
+            inputs.Inputs(nowhere),
+            plan,
+            standing,
+            {"clicks": 1},
+            watch,
+            {},
+        )[0].offsets
 
     if not refused:
         assert settled() == {"clicks": {0: 4}}
@@ -156,9 +164,10 @@ def test_no_row_goes_with_a_record_that_is_lost(tmp_path, monkeypatch, is_backfi
 def test_a_topic_that_is_compacted(tmp_path, monkeypatch, policy, force):
     plan = plan_in(tmp_path, force)
     settings = {"cleanup.policy": policy} if policy else {}  # where a broker does not say
-    monkeypatch.setattr(backfill, "topic_settings", lambda kafka, topic: settings)
+    monkeypatch.setattr(input_topics, "topic_settings", lambda kafka, topic: settings)
+    nowhere = input_topics.InputTopics.all_in(KafkaSettings(()))
     if force or policy in ("delete", None):
-        refuse_compacted(plan, plan.backfill, None)
+        refuse_compacted(plan, plan.backfill, nowhere)
         return
     with pytest.raises(StateError, match="topic 'clicks' is compacted: table 'kept' may have rows"):
-        refuse_compacted(plan, plan.backfill, None)
+        refuse_compacted(plan, plan.backfill, nowhere)

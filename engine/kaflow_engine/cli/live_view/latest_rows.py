@@ -4,13 +4,13 @@ import json
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 
 import pyarrow as pa
 
 from kaflow_engine.cli.live_view.board import ROWS
-from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters.input_topics import cluster_of
 from kaflow_engine.connectors.kafka.follow import Follower, Seen
 from kaflow_engine.connectors.kafka.output.rows import decode_rows
 from kaflow_engine.errors import KaflowError
@@ -45,19 +45,22 @@ def follow_rows(plans: Sequence[PlannedPipeline], config: Config, show: Show) ->
 
 def _follow(plans: Sequence[PlannedPipeline], config: Config, show: Show, ended: Event) -> None:
     flows = [planned.plan for planned in plans]
-    by_topic = {sink.topic: (plan, sink) for plan in flows for sink in topic_sinks(plan)}
-    if not by_topic:
-        return
-    settings = KafkaSettings.configured(config.kafka)
+    by_cluster: dict[str, dict[str, tuple[Flow, TopicSink]]] = {}
+    for plan in flows:
+        for sink in topic_sinks(plan):
+            by_cluster.setdefault(sink.cluster, {})[sink.topic] = plan, sink
     try:
-        follower = Follower(settings, by_topic)
-        try:
-            while not ended.is_set():
-                seen = _newest(follower.look(_LOOK_S))
-                if seen:
-                    show([(s.topic, _text(s, *by_topic[s.topic], config)) for s in seen])
-        finally:
-            follower.close()
+        with ExitStack() as open_ones:
+            followers = [
+                (Follower(cluster_of(config.kafka, c), t), t) for c, t in by_cluster.items()
+            ]
+            for follower, _ in followers:
+                open_ones.callback(follower.close)
+            while followers and not ended.is_set():
+                for follower, topics in followers:
+                    seen = _newest(follower.look(_LOOK_S / len(followers)))
+                    if seen:
+                        show([_shown(each, *topics[each.topic], config) for each in seen])
     except KaflowError as error:  # the pipelines run on; only their newest rows are not shown
         LOGGER.warning("the newest rows cannot be shown: %s", error)
 
@@ -70,6 +73,10 @@ def _newest(seen: Sequence[Seen]) -> list[Seen]:
     return sorted((s for some in kept.values() for s in some), key=lambda s: s.timestamp)
 
 
+def _shown(seen: Seen, plan: Flow, sink: TopicSink, config: Config) -> tuple[str, str]:
+    return sink.target, _text(seen, plan, sink, config)
+
+
 def _text(seen: Seen, plan: Flow, sink: TopicSink, config: Config) -> str:
     if seen.value is None:
         return "null"
@@ -77,5 +84,6 @@ def _text(seen: Seen, plan: Flow, sink: TopicSink, config: Config) -> str:
         return seen.value.decode(errors="replace")
     columns = columns_of(plan, sink)
     value = pa.array([seen.value], pa.binary())
-    rows = decode_rows(config, seen.topic, sink.format, columns, value).table.to_pylist()
+    decoded = decode_rows(config, seen.topic, sink.format, columns, value, sink.cluster)
+    rows = decoded.table.to_pylist()
     return json.dumps(rows[0], default=str, ensure_ascii=False) if rows else repr(seen.value)

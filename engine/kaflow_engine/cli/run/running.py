@@ -17,7 +17,8 @@ from kaflow_engine.cli.live_view.views import View, choose_view
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.cli.run.standby import take_states
 from kaflow_engine.cli.run.summary import summary_data, summary_lines
-from kaflow_engine.connectors.kafka.client import KafkaSettings, open_admin
+from kaflow_engine.connectors.kafka.client import open_admin
+from kaflow_engine.connectors.kafka.clusters.input_topics import clusters_of
 from kaflow_engine.errors import Location, ModelError, SourceError
 from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Backfill
@@ -25,9 +26,9 @@ from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
-from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.preview.served import RunningPreviews
+from kaflow_engine.runtime.planning.needs import needs_of
 from kaflow_engine.runtime.planning.prepare import Waiting, prepare
 from kaflow_engine.state.storage.lease import Leases, require_writable
 from kaflow_engine.telemetry.outlet import Outlet, open_outlet
@@ -136,9 +137,7 @@ def _begin(
             if leases is None:
                 return None
             leaving.enter_context(leases)
-        uses = any(dead_letter_topic(spec) is not None for spec in specs)
-        brokers = f" with Kafka at {','.join(config.kafka.brokers)}" if uses else ""
-        _say(f"preparing {_count(len(specs))}{brokers}")
+        _say(f"preparing {_count(len(specs))}{_brokers(specs, config)}")
         try:
             plans = prepare(specs, config, _say, Waiting(stopped=asked.is_set, endless=endless))
         except SourceError:
@@ -235,13 +234,16 @@ def _say_others(newest: Sequence[Progress], raised: BaseException) -> None:
 
 def _try_settings(config: Config) -> None:
     """Let the Kafka client look at its settings, and say where those stand that it refuses."""
-    try:
-        open_admin(KafkaSettings.configured(config.kafka))
-    except ModelError as error:
-        names = (name for name in config.kafka.properties if f"'{name}'" in error.message)
-        name = next(names, None)
-        at = Location(config.origin("kafka", "properties", name)) if name else error.at
-        raise ModelError(error.message, at, error.hint) from error
+    for cluster, settings in clusters_of(config.kafka).items():
+        try:
+            open_admin(settings)
+        except ModelError as error:
+            known = config.kafka.every[cluster].properties
+            name = next((name for name in known if f"'{name}'" in error.message), None)
+            section = ("kafka", "clusters", cluster) if cluster else ("kafka",)
+            at = Location(config.origin(*section, "properties", name)) if name else error.at
+            hint = None if error.hint is None else settings.own(error.hint)
+            raise ModelError(error.message, at, hint) from error
 
 
 def _arrow(planned: PlannedPipeline) -> str:
@@ -263,6 +265,16 @@ def _form(sink: Sink) -> str:
             return kind
         case _:
             assert_never(sink)
+
+
+def _brokers(specs: Sequence[PipelineSpec], config: Config) -> str:
+    """Say with which clusters pipelines work."""
+    used = sorted({cluster for spec in specs for cluster in needs_of(spec)})
+    there = [
+        f"{','.join(config.kafka.every[name].brokers)}{f' ({name})' if name else ''}"
+        for name in used
+    ]
+    return f" with Kafka at {' and '.join(there)}" if there else ""
 
 
 def _count(number: int) -> str:

@@ -98,13 +98,16 @@ def in_front(params: HybridParams, handover: Offsets) -> tuple[PhaseParams, ...]
 
 
 def require_columns(params: HybridParams, connection: Mapping[str, str]) -> None:
-    """Look whether the table of the last phase has the columns of the handover.
+    """Look whether the database of the last phase can say where the topic takes over.
 
     Raises:
-        SourceError: It has not, or cannot be read.
+        SourceError: It cannot.
     """
-    if params.handover is not None and params.handover.columns is not None:
+    said = params.handover
+    if said is not None and said.columns is not None:
         _greatest(params, "the source", connection)
+    if said is not None and said.query is not None:
+        _asked(params, "the source", connection)
 
 
 def _found(
@@ -116,16 +119,21 @@ def _found(
 ) -> dict[int, int]:
     said = params.handover
     assert said is not None
-    if said.time is not None:
-        return dict(topic.start(said.time))
-    if said.offsets is not None:
-        given = dict(said.offsets)
+    begins = said.time if said.start_at is None else said.start_at
+    if begins is not None:
+        return dict(topic.start(begins))
+    if said.offsets is not None or said.query is not None:
+        asked = said.query is not None
+        given = (
+            _asked(params, f"source '{name}'", connection) if asked else dict(said.offsets or ())
+        )
         for partition in first:
             if partition not in given:
+                cure = f"add it: offsets: {{{partition}: …}}; 0 reads all of it"
                 raise SourceUnfit(
                     f"source '{name}': the handover says no offset of partition {partition} of "
                     f"topic '{params.topic}'",
-                    hint=f"add it: offsets: {{{partition}: …}}; 0 reads all of it",
+                    hint="let the query give a row for it; 0 reads all of it" if asked else cure,
                 )
         return given
     return {**first, **_greatest(params, f"source '{name}'", connection)}
@@ -155,6 +163,31 @@ def _greatest(params: HybridParams, what: str, connection: Mapping[str, str]) ->
                 hint="leave them out with `where`, or read them in a phase before",
             )
     return {int(partition): int(offset) + 1 for partition, offset in rows}
+
+
+def _asked(params: HybridParams, what: str, connection: Mapping[str, str]) -> dict[int, int]:
+    """Return what the query of a handover gives in the database of the last phase."""
+    last, said = params.phases[-1], params.handover
+    assert said is not None
+    assert said.query is not None
+    match last:
+        case PostgresParams():
+            from kaflow_engine.connectors.postgres.source.reader import PostgresReader
+
+            rows = PostgresReader(last, connection, what).rows_of(said.query)
+        case ClickHouseParams():
+            from kaflow_engine.connectors.clickhouse.source.reader import ClickHouseReader
+
+            rows = ClickHouseReader(last, connection, what).rows_of(said.query)
+        case FilesParams():
+            raise SourceUnfit(f"{what}: files cannot be asked for a handover")
+    try:
+        return {int(partition): int(offset) for partition, offset in rows}
+    except (TypeError, ValueError) as error:
+        raise SourceUnfit(
+            f"{what}: the query of the handover gives {rows[0]!r} as its first row",
+            hint="let it give two numbers: a partition, and the first offset that is read of it",
+        ) from error
 
 
 def _quoted(params: PostgresParams | ClickHouseParams, column: str) -> str:

@@ -62,4 +62,5 @@ def _kafka(reached: Mapping[str, str]) -> "KafkaSettings":
         brokers=tuple(said["brokers"]),
         properties=tuple((name, value) for name, value in said["properties"]),
         transaction_timeout=said["transaction_timeout"],
+        cluster=said["cluster"],
     )

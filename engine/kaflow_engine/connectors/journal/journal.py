@@ -25,7 +25,8 @@ KEPT_MS = 86_400_000
 """How long records stay that were read, and how long the keys of requests are known."""
 
 _SEGMENT_BYTES = 8 << 20
-_KEY_HEADER = "kaflow.idempotency"
+KEY_HEADER = "kaflow.idempotency"
+"""The header of a record that has the key of its message."""
 _INDEXED = b"\0end"
 _NOTE = b"kaflow.note"
 
@@ -124,6 +125,15 @@ class Journal:
         Raises:
             StateError: They cannot be written; none of them is there.
         """
+        with self._lock:
+            return self._append(messages, now, note)
+
+    def append_beside(self, messages: Sequence[Message], now: int) -> int:
+        """Write messages down that come from elsewhere, as `append` does: what was known stays."""
+        with self._lock:
+            return self._append(messages, now, self.note)
+
+    def _append(self, messages: Sequence[Message], now: int, note: bytes | None) -> int:
         rows = [
             {"timestamp": now, "key": None, "value": each.value, "headers": _headers(each)}
             for each in messages
@@ -131,21 +141,20 @@ class Journal:
         records = pa.Table.from_pylist(rows, schema=COLUMNS)
         if note is not None:
             records = records.replace_schema_metadata({_NOTE: note})
-        with self._lock:
-            if self._closed:
-                raise StateError(f"the journal '{self.folder}' is closed")
-            first = self.end
-            try:
-                self._segment = self._segment or Segment(self.folder, first)
-                size = self._segment.add(first, records)
-            except OSError as error:
-                self._drop_segment()  # what may be torn is at its end, and nothing comes behind
-                raise _unusable(self.folder, error) from error
-            self.end, self.note, self._newest = first + len(messages), note, self._segment.path
-            self._note([each.key for each in messages if each.key is not None], now)
-            self.written_bytes += sum(len(each.value) for each in messages)
-            if size > _SEGMENT_BYTES:
-                self._drop_segment()
+        if self._closed:
+            raise StateError(f"the journal '{self.folder}' is closed")
+        first = self.end
+        try:
+            self._segment = self._segment or Segment(self.folder, first)
+            size = self._segment.add(first, records)
+        except OSError as error:
+            self._drop_segment()  # what may be torn is at its end, and nothing comes behind
+            raise _unusable(self.folder, error) from error
+        self.end, self.note, self._newest = first + len(messages), note, self._segment.path
+        self._note([each.key for each in messages if each.key is not None], now)
+        self.written_bytes += sum(len(each.value) for each in messages)
+        if size > _SEGMENT_BYTES:
+            self._drop_segment()
         return first
 
     def forget(self, before: int, now: int) -> None:
@@ -177,7 +186,7 @@ class Journal:
         for frame in frames_between(self.folder, known, self.end):
             for row in frame.records().to_pylist():
                 said = {each["key"]: each["value"] for each in row["headers"]}
-                if (key := said.get(_KEY_HEADER)) is not None:
+                if (key := said.get(KEY_HEADER)) is not None:
                     self._keys[key] = row["timestamp"].to_bytes(8, "big")
         self._note((), now)
 
@@ -193,7 +202,7 @@ def _end(folder: Path, last: Frame | None) -> int:
 
 
 def _headers(message: Message) -> list[dict[str, object]]:
-    key = () if message.key is None else ((_KEY_HEADER, message.key.encode()),)
+    key = () if message.key is None else ((KEY_HEADER, message.key.encode()),)
     return [{"key": name, "value": value} for name, value in (*message.headers, *key)]
 
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from kaflow_engine.connectors.journal.folder import journal_folder
 from kaflow_engine.connectors.journal.journal import Journal
 from kaflow_engine.connectors.journal.open_journals import open_journal
+from kaflow_engine.connectors.journal.redriven import taking
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.sources import JournalParams
 from kaflow_engine.measures import Kind, Measure, Measured, Measures, Series
@@ -135,7 +136,8 @@ def receiving(
                 for name in ("receiver_full", "receiver_failures"):
                     inlet.count(name, 0)  # what begins with 1 is no increase
                 by_kind.setdefault(params.type, []).append(inlet)
+        open_inlets = [inlet for inlets in by_kind.values() for inlet in inlets]
+        resources.enter_context(taking({inlet.name: inlet.journal for inlet in open_inlets}))
         for kind, inlets in by_kind.items():
             resources.enter_context(receiver(kind).receiving(inlets))
-        taking = [inlet for inlets in by_kind.values() for inlet in inlets]
-        yield lambda: {k: v for inlet in taking for k, v in inlet.measured().items()}
+        yield lambda: {k: v for inlet in open_inlets for k, v in inlet.measured().items()}

@@ -290,6 +290,6 @@ def _no_such_topics(missing: list[str], known: list[str], settings: KafkaSetting
     elif own and len(own) <= 12:
         hint = "known: " + ", ".join(own)
     else:
-        hint = "create it, or check 'kafka.brokers' and which topics its user may see"
+        hint = settings.own("create it, or check 'kafka.brokers' and which topics its user may see")
     plural = "topics" if len(missing) > 1 else "topic"
     return MissingTopic(f"no {plural} {names} at {settings.bootstrap}", hint=hint)

@@ -18,7 +18,7 @@ from kaflow_engine.connectors.kafka.errors import (
     trouble,
 )
 from kaflow_engine.connectors.kafka.options import is_secret, to_java, to_librdkafka
-from kaflow_engine.model.config import KafkaConfig
+from kaflow_engine.model.outputs.cluster_specs import ClusterConfig, section_of
 
 LOGGER = logging.getLogger("kaflow.kafka")
 _EXPECTED = (
@@ -57,6 +57,8 @@ class KafkaSettings:
     """Client properties as the author wrote them, in librdkafka's or the Java client's names."""
     transaction_timeout: int = 60_000
     """Milliseconds after which the brokers abort a transaction that is still open."""
+    cluster: str = ""
+    """What the configuration calls it; empty: it is that of topics which name none."""
 
     @staticmethod
     def of(brokers: Iterable[str], properties: Mapping[str, str] | None = None) -> "KafkaSettings":
@@ -65,15 +67,19 @@ class KafkaSettings:
         return KafkaSettings(tuple(brokers), tuple(sorted(pairs.items())))
 
     @staticmethod
-    def configured(kafka: KafkaConfig) -> "KafkaSettings":
-        """Return settings from what the configuration holds."""
+    def configured(kafka: ClusterConfig, cluster: str = "") -> "KafkaSettings":
+        """Return settings from what the configuration holds of a cluster."""
         found = KafkaSettings.of(kafka.brokers, kafka.properties)
-        return replace(found, transaction_timeout=kafka.transaction_timeout)
+        return replace(found, transaction_timeout=kafka.transaction_timeout, cluster=cluster)
 
     @property
     def bootstrap(self) -> str:
         """The brokers, comma-separated."""
         return ",".join(self.brokers)
+
+    def own(self, text: str) -> str:
+        """Return a text that names settings of `kafka` with those of this cluster."""
+        return text.replace("'kafka.", f"'{section_of(self.cluster)}.")
 
     def librdkafka(self, **more: object) -> dict[str, object]:
         """Return the configuration of a confluent client; `more` goes over everything else.
@@ -134,7 +140,9 @@ class Client(Generic[T_co]):
         with suppress(KafkaException, SystemError):
             self.api.poll(0)
         error = failure if isinstance(failure, KafkaError) else error_of(failure)
-        return trouble(error, doing, self.settings.bootstrap, timeout, self.complaints.errors)
+        found = trouble(error, doing, self.settings.bootstrap, timeout, self.complaints.errors)
+        hint = None if found.hint is None else self.settings.own(found.hint)
+        return Trouble(found.message, hint, found.code)
 
 
 def open_producer(settings: KafkaSettings, **more: object) -> Client[Producer]:

@@ -1,6 +1,6 @@
 """OAUTHBEARER by client credentials, in librdkafka's and the Java client's names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kaflow_engine.errors import ModelError
 
@@ -75,12 +75,17 @@ def to_java(properties: Mapping[str, str]) -> dict[str, str]:
     return {**found, "sasl.jaas.config": f"{_JAVA}.OAuthBearerLoginModule required {text};"}
 
 
-def java_options(properties: Mapping[str, str]) -> str:
-    """Return options of the JVM; its client asks no one for a token whom they do not name."""
-    endpoint = properties.get(_ENDPOINT)
-    if endpoint is None:
+def java_options(clusters: Iterable[Mapping[str, str]]) -> str:
+    """Return options of the JVM; its client asks no one for a token whom they do not name.
+
+    Args:
+        clusters: The properties of each.
+    """
+    named = (properties.get(_ENDPOINT) for properties in clusters)
+    endpoints = list(dict.fromkeys(each for each in named if each is not None))
+    if not endpoints:
         return ""
-    return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={endpoint}"
+    return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={','.join(endpoints)}"
 
 
 def jaas_text(value: str) -> str:

@@ -66,7 +66,7 @@ def require_permissions(
         for need in lacking
     ]
     raise NotPermitted(
-        f"the user of 'kafka.properties' lacks permissions: {said}",
+        settings.own(f"the user of 'kafka.properties' lacks permissions: {said}"),
         lacking[0].at,
         "an administrator grants them:\n        " + "\n        ".join(commands),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kaflow_engine.connectors.kafka.admin import create_topic, topic_settings
 from kaflow_engine.connectors.kafka.client import LOGGER, KafkaSettings, open_admin
 from kaflow_engine.connectors.kafka.topics import broker_count, topic_facts
-from kaflow_engine.model.config import KafkaConfig
+from kaflow_engine.model.outputs.cluster_specs import ClusterConfig
 
 _IN_SYNC = "min.insync.replicas"
 _SEVERAL = 3
@@ -23,7 +23,7 @@ class Replication:
     """`min.insync.replicas`; None: the brokers' default."""
 
     @staticmethod
-    def of(kafka: KafkaConfig) -> "Replication":
+    def of(kafka: ClusterConfig) -> "Replication":
         """Return what the configuration says."""
         return Replication(factor=kafka.replication_factor, in_sync=kafka.min_insync_replicas)
 

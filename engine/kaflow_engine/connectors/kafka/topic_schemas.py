@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kaflow_engine.connectors.kafka.admin import MissingTopic, describe, offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_consumer
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics, OfCluster, clusters_of
+from kaflow_engine.connectors.kafka.clusters.reached import registry_key, registry_of
 from kaflow_engine.connectors.kafka.read import collect
 from kaflow_engine.errors import Location, SourceError, UnknownName
+from kaflow_engine.flow.origins.topics import TopicPlace
 from kaflow_engine.formats.contract import Evidence, format_of
-from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.files.yaml_file import raise_all
@@ -22,7 +24,6 @@ Columns = tuple[Column, ...]
 
 _POLL_S = 0.5
 _TIMEOUT = 10_000
-_REGISTRY_PATIENCE_S = 30.0
 
 
 def resolve_schemas(
@@ -61,13 +62,13 @@ def resolve_schemas(
     missing = [topic for topic in given if topic not in found]
     if not missing:
         return found
-    kafka = KafkaSettings.configured(config.kafka)
-    partitions = require_topics(kafka, missing, {topic: _place(spec, topic) for topic in missing})
+    inputs = input_topics(spec, config)
+    partitions = require_topics(inputs, missing, {topic: _place(spec, topic) for topic in missing})
     deadline = None
     announced: set[str] = set()
     while True:
         for topic in missing:
-            columns = _look(spec, config, kafka, topic, partitions[topic])
+            columns = _look(spec, config, inputs, topic, partitions[topic])
             if columns:
                 found[topic] = with_types(spec, topic, columns)
         missing = [topic for topic in missing if topic not in found]
@@ -105,29 +106,37 @@ def with_types(spec: PipelineSpec, topic: str, columns: Columns) -> Columns:
 
 def _require_registry(spec: PipelineSpec, config: Config, topics: Sequence[str]) -> None:
     for topic in topics:
-        if spec.topic(topic).key_format == "avro" and config.kafka.schema_registry is None:
+        cluster = spec.topic(topic).cluster or ""
+        if spec.topic(topic).key_format == "avro" and registry_of(config, cluster) is None:
             raise SourceError(
                 f"the keys of topic '{topic}' are Avro, and no schema registry is configured",
                 spec.place("topics", topic, "key_format"),
-                "set kafka.schemaRegistry",
+                f"set {registry_key(cluster)}",
             )
 
 
-def registry_of(config: Config) -> Registry | None:
-    """Return the schema registry of a configuration, None if it names none."""
-    url = config.kafka.schema_registry
-    patience = min(_REGISTRY_PATIENCE_S, config.retry_deadline / 1000)
-    return Registry(url=url, patience=patience) if url else None
-
-
 def require_topics(
-    kafka: KafkaSettings, topics: Sequence[str], places: Mapping[str, Location]
+    inputs: InputTopics, topics: Sequence[str], places: Mapping[str, Location]
 ) -> dict[str, int]:
     """Return the partitions of topics that must exist.
+
+    Args:
+        inputs: Where they are.
+        topics: What the pipeline calls them.
+        places: Where it reads them.
 
     Raises:
         SourceError: One does not; says where it is read, the nearest name, how to create it.
     """
+    found: dict[str, int] = {}
+    for some in inputs.by_cluster(topics):
+        counts = _required(some, places)
+        found |= {some.names[topic]: count for topic, count in counts.items()}
+    return found
+
+
+def _required(some: OfCluster, places: Mapping[str, Location]) -> dict[str, int]:
+    kafka, topics = some.kafka, some.names
     absent = [topic for topic, info in describe(kafka, topics).items() if not info.exists]
     if not absent:
         return require(kafka, topics)
@@ -138,26 +147,38 @@ def require_topics(
             f"kafka-topics.sh --bootstrap-server {kafka.bootstrap} --create --topic {absent[0]}"
         )
         hint = f"{error.hint}\n        to create it: {create}" if error.hint else create
-        raise MissingTopic(error.message, places.get(absent[0]), hint) from error
+        raise MissingTopic(error.message, places.get(topics[absent[0]]), hint) from error
+
+
+def input_topics(spec: PipelineSpec, config: Config) -> InputTopics:
+    """Return where the topics are that a pipeline names."""
+    places = {
+        name: TopicPlace(cluster=said.cluster or "", topic=said.topic or name)
+        for name, said in spec.topics.items()
+    }
+    return InputTopics(clusters_of(config.kafka), places)
 
 
 def _look(
-    spec: PipelineSpec, config: Config, kafka: KafkaSettings, topic: str, partitions: int
+    spec: PipelineSpec, config: Config, inputs: InputTopics, topic: str, partitions: int
 ) -> Columns | None:
-    form = format_of(topic_format(spec, config, topic))
+    form, place = format_of(topic_format(spec, config, topic)), inputs.place(topic)
 
     def newest() -> str | None:
-        registry = registry_of(config)
+        registry = registry_of(config, place.cluster)
         if registry is None:
             raise SourceError(
                 f"topic '{topic}' is {form.traits.title}, and no schema registry is configured",
                 _place(spec, topic),
-                f"set kafka.schemaRegistry, or declare topics.{topic}.format: json",
+                f"set {registry_key(place.cluster)}, or declare topics.{topic}.format: json",
             )
-        latest = registry.latest(f"{topic}-value")
+        latest = registry.latest(f"{place.topic}-value")
         return latest.schema if latest else None
 
-    return form.columns(Evidence(sample=lambda: sample(kafka, topic, partitions), schema=newest))
+    def first() -> list[bytes]:
+        return sample(inputs.kafka(topic), place.topic, partitions)
+
+    return form.columns(Evidence(sample=first, schema=newest))
 
 
 def sample(kafka: KafkaSettings, topic: str, partitions: int, limit: int = SAMPLE) -> list[bytes]:
@@ -189,7 +210,7 @@ def _waiting(spec: PipelineSpec, config: Config, topic: str) -> str:
     declare = f"declare topics.{topic}.columns to start without"
     if not format_of(topic_format(spec, config, topic)).traits.registered:
         return f"waiting for a first record of topic '{topic}' to learn its columns; {declare}"
-    return f"waiting for a schema '{topic}-value' in the schema registry; {declare}"
+    return f"waiting for a schema '{_subject(spec, topic)}' in the schema registry; {declare}"
 
 
 def _unknown(spec: PipelineSpec, config: Config, topic: str) -> SourceError:
@@ -202,11 +223,15 @@ def _unknown(spec: PipelineSpec, config: Config, topic: str) -> SourceError:
             f"{declare}, or start again when it has a first record",
         )
     return SourceError(
-        f"the schema registry has no subject '{topic}-value', so the columns of topic '{topic}' "
-        "are not known",
+        f"the schema registry has no subject '{_subject(spec, topic)}', so the columns of topic "
+        f"'{topic}' are not known",
         _place(spec, topic),
         f"{declare}, or start again when its producer has registered a schema",
     )
+
+
+def _subject(spec: PipelineSpec, topic: str) -> str:
+    return f"{spec.topic(topic).topic or topic}-value"
 
 
 def _place(spec: PipelineSpec, topic: str) -> Location:

@@ -118,7 +118,7 @@ def too_few_brokers(
     """Return the error for a topic that is to have more replicas than there are brokers."""
     there = broker_count(client, timeout)
     wanted = replication if replication > 0 else _default_replication(client, timeout)
-    cure = "set 'kafka.replication_factor' to no more than there are"
+    cure = client.settings.own("set 'kafka.replication_factor' to no more than there are")
     if replication < 1:
         cure = f"lower their 'default.replication.factor', or {cure}"
     return TooFewBrokers(

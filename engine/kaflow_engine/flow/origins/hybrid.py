@@ -20,6 +20,10 @@ class HandoverParams:
     """Partitions and offsets."""
     time: int | None
     """Epoch milliseconds."""
+    query: str | None = None
+    """Gives partitions and first offsets, in the database of the last phase."""
+    start_at: Literal["earliest", "latest"] | None = None
+    """Wherever the topic begins, or ends when the state begins; rows may be in both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,3 +35,5 @@ class HybridParams:
     topic: str | None
     """None: it ends with the last phase."""
     handover: HandoverParams | None
+    cluster: str = ""
+    """Where the topic is; empty: where topics are that name none."""

@@ -1,23 +1,24 @@
 """Defaults, file, environment and command line → `Config`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.masking import remember_settings
-from kaflow_engine.model import specs
 from kaflow_engine.model.config import CheckpointConfig, Config
 from kaflow_engine.model.configuration.http_access import with_token
 from kaflow_engine.model.configuration.layers import environment_tree, overrides_tree
-from kaflow_engine.model.files.mistakes import place
+from kaflow_engine.model.files.mistakes import dotted, place
 from kaflow_engine.model.files.reading import build, check_keys
 from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.files.tree import Entries, Node, Scalar, describe, lay_over, walk
 from kaflow_engine.model.files.variables import DEFAULTS, read_environment, read_secret
 from kaflow_engine.model.files.yaml_file import Document, raise_all, read_yaml
+from kaflow_engine.model.outputs.cluster_specs import ClusterConfig
 from kaflow_engine.model.pipelines.kinds import holds_configuration, kind_of
 from kaflow_engine.model.pipelines.loader import is_foreign
+from kaflow_engine.model.spec import Path as KeyPath
 from kaflow_engine.model.streamling.settings import (
     holds_settings,
     settings_layers,
@@ -32,12 +33,15 @@ _SHARED = ("config.yaml", "config.yml")
 SHAPE = Shape(noun="configuration key", later={CheckpointConfig: frozenset({"log"})})
 
 _BUCKET = ("state", "rocksdb", "checkpoint", "s3")
+_OF_CLUSTERS = {
+    "bootstrap.servers": "brokers",
+    "metadata.broker.list": "brokers",
+    "transaction.timeout.ms": "transaction_timeout",
+}
+"""Client properties that are not for authors, and the key of a cluster that is."""
 _OWNED = {
     "auto.offset.reset": "set kafka.consumer.autoOffsetReset",
-    "bootstrap.servers": "set kafka.brokers",
-    "metadata.broker.list": "set kafka.brokers",
     "group.id": "set kafka.consumer.group",
-    "transaction.timeout.ms": "set kafka.transaction_timeout",
     **dict.fromkeys(
         ("enable.auto.commit", "enable.idempotence", "isolation.level", "transactional.id"),
         "remove it; `delivery` of a pipeline says what is guaranteed",
@@ -174,7 +178,7 @@ def _mapping(document: Document) -> Entries:
     raise ModelError(f"expected a mapping, found {describe(root)}", root.at, hint)
 
 
-def _origins(tree: Node) -> dict[specs.Path, str]:
+def _origins(tree: Node) -> dict[KeyPath, str]:
     return {path: str(at) for path, at, value in walk(tree) if not isinstance(value, Entries)}
 
 
@@ -186,16 +190,24 @@ def _cross_checks(config: Config, tree: Node) -> list[ModelError]:
     ]
 
 
+def _clusters(config: Config) -> Iterator[tuple[KeyPath, ClusterConfig]]:
+    """Yield clusters of Kafka with where they stand."""
+    for name, cluster in config.kafka.every.items():
+        yield ("kafka", "clusters", name) if name else ("kafka",), cluster
+
+
 def _never_in_sync(config: Config, tree: Node) -> list[ModelError]:
-    factor, in_sync = config.kafka.replication_factor, config.kafka.min_insync_replicas
-    if in_sync is None or factor is None or in_sync <= factor:
-        return []
     return [
         ModelError(
-            f"no topic with {factor} replicas has {in_sync} in sync",
-            place(tree, ("kafka", "min_insync_replicas")),
-            "kafka.min_insync_replicas is at most kafka.replication_factor, and best one less",
+            f"no topic with {cluster.replication_factor} replicas has "
+            f"{cluster.min_insync_replicas} in sync",
+            place(tree, (*path, "min_insync_replicas")),
+            f"{dotted(path)}.min_insync_replicas is at most {dotted(path)}.replication_factor, and "
+            "best one less",
         )
+        for path, cluster in _clusters(config)
+        if cluster.replication_factor is not None
+        and (cluster.min_insync_replicas or 0) > cluster.replication_factor
     ]
 
 
@@ -211,9 +223,18 @@ def _without_bucket(config: Config, tree: Node) -> list[ModelError]:
 
 def _of_the_engine(config: Config, tree: Node) -> list[ModelError]:
     """Refuse client properties that would be left out: the guarantees rest on them."""
-    path = ("kafka", "properties")
     return [
-        ModelError(f"kaflow decides the Kafka property '{name}'", place(tree, (*path, name)), cure)
-        for name, cure in _OWNED.items()
-        if name in config.kafka.properties
+        ModelError(
+            f"kaflow decides the Kafka property '{name}'",
+            place(tree, (*path, "properties", name)),
+            _cure(name, dotted(path)),
+        )
+        for path, cluster in _clusters(config)
+        for name in (*_OF_CLUSTERS, *_OWNED)
+        if name in cluster.properties
     ]
+
+
+def _cure(name: str, section: str) -> str:
+    of_cluster = _OF_CLUSTERS.get(name)
+    return _OWNED[name] if of_cluster is None else f"set {section}.{of_cluster}"

@@ -8,7 +8,14 @@ from typing import cast
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.dbt.data_tests import data_tests
-from kaflow_engine.model.dbt.properties import About, AllProperties, by_section
+from kaflow_engine.model.dbt.inlined import one_line
+from kaflow_engine.model.dbt.properties import (
+    About,
+    AllProperties,
+    by_section,
+    called_in,
+    in_cluster,
+)
 from kaflow_engine.model.dbt.template import Names, Rendered, render
 from kaflow_engine.model.files.tree import (
     Entries,
@@ -34,18 +41,14 @@ _KEPT_AS = {
 MATERIALIZED = ("stream", *_KEPT_AS, "ephemeral")
 
 _OUTPUT = (
-    *("topic", "format", "key", "key_format", "schema", "table", "partition", "interval"),
-    *("coalesce", "changes", "operation", "new_topic", "side_outputs", "key_schema"),
-    "format_options",
+    *("topic", "cluster", "format", "format_options", "key", "key_format", "key_schema", "schema"),
+    *("table", "partition", "interval", "coalesce", "changes", "operation", "new_topic"),
+    "side_outputs",
     *("every", "folder", "partition_by", "connection", "mode", "create", "batch", "sql", "ledger"),
 )
 """Keys of `output:`, which a model's configuration may give on their own."""
 
 _CONFIG = re.compile(r"\bconfig\s*\(")
-_PIECES = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?:--[^\n]*|/\*.*?\*/|\s)+""",
-    re.DOTALL,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,10 @@ class _Model:
     @property
     def topic(self) -> str:
         return text_at(self.config, "output", "topic") or self.file.name
+
+    @property
+    def cluster(self) -> str | None:
+        return text_at(self.config, "output", "cluster")
 
     @property
     def form(self) -> str:
@@ -135,10 +142,10 @@ class Models:
             if table is None:
                 known = [".".join(key) for key in self.properties.tables]
                 raise UnknownName("source", f"{first}.{second}", known)
-            topics[table.topic] = table.settings
-            if table.spec.config.dimension and table.topic not in dimensions:
-                dimensions.append(table.topic)
-            return _quoted(table.topic)
+            topics[table.called] = table.settings
+            if table.spec.config.dimension and table.called not in dimensions:
+                dimensions.append(table.called)
+            return _quoted(table.called)
 
         def ref(name: str) -> str:
             if name not in self.files:
@@ -150,17 +157,19 @@ class Models:
                     raise _unreadable(name, what)
                 if output.topic is None:
                     raise _unreadable(name, _KEPT_AS["table"])
-                topics[output.topic] = _settings(file, output.format)
-                return _quoted(output.topic)
+                called = called_in(output.topic, output.cluster)
+                topics[called] = _settings(file, output.format, output.topic, output.cluster)
+                return _quoted(called)
             model = self._model(name)
             if model.materialized == "ephemeral":
                 topics.update(model.topics)
                 dimensions.extend(d for d in model.dimensions if d not in dimensions)
-                return f"({_one_line(model.rendered.sql)})"
+                return f"({one_line(model.rendered.sql)})"
             if model.materialized != "stream":
                 raise _unreadable(name, _KEPT_AS[model.materialized])
-            topics[model.topic] = _settings(model.file, model.form)
-            return _quoted(model.topic)
+            called = called_in(model.topic, model.cluster)
+            topics[called] = _settings(model.file, model.form, model.topic, model.cluster)
+            return _quoted(called)
 
         names = Names(
             source=source, ref=ref, variables=self.variables, environment=self.environment
@@ -273,9 +282,10 @@ def _said(config: Entries) -> Entries:
     return Entries(at=config.at, entries=tuple(kept))
 
 
-def _settings(file: SqlFile, form: str) -> Entries:
+def _settings(file: SqlFile, form: str, topic: str, cluster: str | None) -> Entries:
     at = Location(str(file.path))
-    return _mapping(at, [Entry(key="format", at=at, value=from_plain(form, at))])
+    said = {"format": form} if cluster is None else {"format": form, **in_cluster(topic, cluster)}
+    return cast(Entries, from_plain(said, at))
 
 
 def _mapping(at: Location, entries: Sequence[Entry]) -> Entries:
@@ -288,12 +298,3 @@ def _items(node: Node | None) -> tuple[Node, ...]:
 
 def _quoted(topic: str) -> str:
     return f'"{topic}"'
-
-
-def _one_line(sql: str) -> str:
-    """Write SQL without line ends and comments: what inlines it keeps its own lines."""
-
-    def plain(piece: re.Match[str]) -> str:
-        return piece[0] if piece[0][0] in "'\"" else " "
-
-    return _PIECES.sub(plain, sql).strip().removesuffix(";").rstrip()

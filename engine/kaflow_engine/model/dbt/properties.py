@@ -10,9 +10,19 @@ from kaflow_engine.model.dbt.specs import (
     Properties,
     PropertyColumn,
     TableSpec,
+    TopicConfig,
 )
 from kaflow_engine.model.files.reading import build, check_keys
-from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, Scalar, find, from_plain
+from kaflow_engine.model.files.tree import (
+    Entries,
+    Entry,
+    Items,
+    Node,
+    Scalar,
+    find,
+    from_plain,
+    lay_over,
+)
 from kaflow_engine.model.files.yaml_file import Document
 from kaflow_engine.model.streamling.recognise import is_streamling
 
@@ -25,7 +35,8 @@ class Table:
     """A table of a source."""
 
     spec: TableSpec
-    topic: str
+    called: str
+    """What queries call it."""
     settings: Entries
     """What a pipeline file would say below `topics: <topic>:`, or below `sources: <name>:`."""
 
@@ -96,9 +107,31 @@ def _tables(built: Properties, root: Node) -> Iterator[tuple[tuple[str, str], Ta
             about = tree.get("description") or find(root, ("sources", i, "description"))
             if isinstance(about, Scalar):
                 entries.append(Entry(key="description", at=about.at, value=about))
+            topic, cluster = spec.identifier or spec.name, None
+            if isinstance(spec.config, TopicConfig) and spec.config.cluster is not None:
+                topic, cluster = spec.config.topic or topic, spec.config.cluster
+                there = from_plain(in_cluster(topic, cluster), tree.at)
+                said_of = Entries(at=tree.at, entries=tuple(entries))
+                merged = lay_over(there, said_of)
+                assert isinstance(merged, Entries)
+                entries = list(merged.entries)
             settings = Entries(at=tree.at, entries=tuple(entries))
-            topic = spec.identifier or spec.name
-            yield (source.name, spec.name), Table(spec=spec, topic=topic, settings=settings)
+            called = called_in(topic, cluster)
+            yield (source.name, spec.name), Table(spec=spec, called=called, settings=settings)
+
+
+def called_in(topic: str, cluster: str | None) -> str:
+    """Return what queries call a topic: topics of one name may be in several clusters.
+
+    >>> called_in("orders", None), called_in("orders", "west")
+    ('orders', 'west.orders')
+    """
+    return topic if cluster is None else f"{cluster}.{topic}"
+
+
+def in_cluster(topic: str, cluster: str) -> dict[str, str]:
+    """Return what a pipeline file says of a topic in a cluster."""
+    return {"cluster": cluster, "topic": topic}
 
 
 def _columns(columns: Iterable[PropertyColumn], tree: Node | None) -> list[Entry]:

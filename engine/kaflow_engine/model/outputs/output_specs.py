@@ -9,7 +9,15 @@ from pydantic import Field, model_validator
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName, with_own_options
 from kaflow_engine.model.key_formats import KeyFormat
-from kaflow_engine.model.names import Filled, HeaderOperation, OutputKey, TableName, Topic
+from kaflow_engine.model.names import (
+    ClusterName,
+    Filled,
+    HeaderOperation,
+    OutputKey,
+    TableName,
+    Topic,
+    topic_target,
+)
 from kaflow_engine.model.outputs.new_topic import NewTopicSpec
 from kaflow_engine.model.outputs.side_output_specs import SideOutputSpec
 from kaflow_engine.model.plugin_options import Option
@@ -49,6 +57,8 @@ class OutputSpec(Spec):
     type: Literal["kafka", "delta"] | None = None
     """The kind of sink; None: `topic` or `table` says it."""
     topic: Topic | None = None
+    cluster: ClusterName | None = None
+    """Where the topic is, of `kafka.clusters`; None: where topics are that name none."""
     format: FormatName = "json"
     format_options: dict[str, Option] = Field(default={})
     """What a format of a plugin is told; `format` carries it behind the name of the plugin."""
@@ -92,8 +102,10 @@ class OutputSpec(Spec):
 
     @property
     def target(self) -> str:
-        """The name of the topic or table."""
-        return self.topic or self.table or ""
+        """The name of the table, or of the topic, in front of it that of its cluster."""
+        if self.topic is not None:
+            return topic_target(self.topic, self.cluster or "")
+        return self.table or ""
 
 
 class SinkSpec(Spec):

@@ -31,6 +31,7 @@ from kaflow_engine.model.files.yaml_file import (
 )
 from kaflow_engine.model.pipelines.kinds import kind_of
 from kaflow_engine.model.pipelines.rules import RULES
+from kaflow_engine.model.sources.kafka_sources import with_topics
 from kaflow_engine.model.spec import Path as KeyPath
 from kaflow_engine.model.spec import Spec
 from kaflow_engine.model.specs import PipelineSpec
@@ -105,7 +106,7 @@ def read_pipeline(document: Document) -> Reading:
         kind_of(root)
     except ModelError as error:
         return unreadable(Path(at.file), error, _name_in(root))
-    checked = check_keys(root, PipelineSpec, SHAPE)
+    checked = check_keys(with_topics(root), PipelineSpec, SHAPE)
     tree = checked.tree
     known = {"at": at, "places": _places(tree)}
     built = build(tree, PipelineSpec, SHAPE, known)

@@ -5,19 +5,13 @@ from collections.abc import Iterator
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import dotted, place
 from kaflow_engine.model.files.tree import Entries, Items, Node, brief, text_at
+from kaflow_engine.model.names import topic_target
 from kaflow_engine.model.outputs.sink_specs import has_settings
 from kaflow_engine.model.spec import Path
 
 _OF_TOPIC = (
-    "key",
-    "key_format",
-    "key_schema",
-    "format",
-    "format_options",
-    "schema",
-    "changes",
-    "operation",
-    "new_topic",
+    *("cluster", "key", "key_format", "key_schema", "format", "format_options", "schema"),
+    *("changes", "operation", "new_topic"),
 )
 _OF_TABLE = ("partition", "interval")
 _TARGETS = {"kafka": "topic", "delta": "table"}
@@ -102,7 +96,8 @@ def one_output_for_a_target(tree: Entries) -> Iterator[ModelError]:
             name = text_at(output, kind)
             if name is None:
                 continue
-            before, other = first.setdefault(name, (kind, path))
+            target = topic_target(name, text_at(output, "cluster") or "")
+            before, other = first.setdefault(target, (kind, path))
             if other == path:
                 continue
             where = place(tree, (*other, before))

@@ -10,8 +10,12 @@ from kaflow_engine.model.pipelines.source_rules import sources_of
 from kaflow_engine.model.pipelines.table_rules import is_said
 from kaflow_engine.model.spec import Path
 
-_HANDOVERS = ("columns", "offsets", "time")
-_WAYS = "write handover: {columns: {partition: …, offset: …}}, {offsets: {0: …}} or {time: …}"
+_HANDOVERS = ("columns", "offsets", "time", "query", "start_at")
+_OF_TABLES = ("columns", "query")
+_WAYS = (
+    "write handover: {columns: {partition: …, offset: …}}, {query: SELECT …}, {offsets: {0: …}}, "
+    "{time: …} or {start_at: earliest}"
+)
 
 
 def phases_of_sources(tree: Entries) -> Iterator[ModelError]:
@@ -65,12 +69,12 @@ def _handovers(
             at,
             "write one of them",
         )
-    elif ways == ["columns"] and _last_phase(said) == "files":
+    elif ways[0] in _OF_TABLES and _last_phase(said) == "files":
+        what = "table whose columns say" if ways == ["columns"] else "database that says"
         yield ModelError(
-            f"the last phase of '{called}' is no table whose columns say where topic "
-            f"'{brief(topic)}' takes over",
+            f"the last phase of '{called}' is no {what} where topic '{brief(topic)}' takes over",
             at,
-            "write handover: {offsets: {0: …}} or {time: …}",
+            "write handover: {offsets: {0: …}}, {time: …} or {start_at: earliest}",
         )
 
 

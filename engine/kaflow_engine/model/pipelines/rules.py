@@ -10,6 +10,7 @@ from kaflow_engine.model.files.mistakes import REQUIRED, dotted, place
 from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief, text_at
 from kaflow_engine.model.formats import WITH_FIELDS, WITH_SCHEMA, is_format, one_of
 from kaflow_engine.model.pipelines.key_rules import types_of_keys
+from kaflow_engine.model.pipelines.letter_rules import place_of_letters
 from kaflow_engine.model.pipelines.output_rules import (
     one_output_for_a_target,
     options_of_formats,
@@ -203,6 +204,7 @@ RULES: tuple[Rule, ...] = (
     output_of_one_kind,
     one_query_of_an_output,
     one_output_for_a_target,
+    place_of_letters,
     topic_in_two_roles,
     keys_of_smart_emission,
     late_updates_of_windows,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, AwareDatetime, Discriminator, Tag
 
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.names import Filled, Topic, refuse
+from kaflow_engine.model.names import ClusterName, Filled, Topic, refuse, topic_target
 from kaflow_engine.model.sources.database_specs import ClickHouseTableSpec, PostgresTableSpec
 from kaflow_engine.model.sources.source_spec import SourceSpec
 from kaflow_engine.model.spec import CHOICE, Path, Spec, type_of
@@ -73,6 +73,12 @@ class HandoverSpec(Spec):
     """Of each partition."""
     time: AwareDatetime | None = None
     """The first record that is not before it, by Kafka's timestamps."""
+    query: Filled | None = None
+    """SQL for the database of the last phase: partitions, and the first offset that is read of
+    each."""
+    start_at: Literal["earliest", "latest"] | None = None
+    """At the topic's first record, or behind its last one when the state begins: what the phases
+    and the topic both have comes twice."""
 
 
 def _some(phases: tuple[AnyPhase, ...]) -> tuple[AnyPhase, ...]:
@@ -88,6 +94,8 @@ class HybridSourceSpec(SourceSpec):
     phases: Annotated[tuple[AnyPhase, ...], AfterValidator(_some)]
     topic: Topic | None = None
     """JSON records, each as a row of the phases; None: it ends with the last phase."""
+    cluster: ClusterName | None = None
+    """Where the topic is, of `kafka.clusters`; None: where topics are that name none."""
     handover: HandoverSpec = HandoverSpec()
     job: bool = False
     """It ends with the last phase, though there is a topic."""
@@ -97,7 +105,8 @@ class HybridSourceSpec(SourceSpec):
         """The phases, and what follows them."""
         said = [phase.about for phase in self.phases]
         if self.reads_topic:
-            said.append(f"topic {self.topic} from {self._start}")
+            target = topic_target(self.topic or "", self.cluster or "")
+            said.append(f"topic {target} from {self._start}")
         return f"hybrid: {'; then '.join(said)}"
 
     @property
@@ -109,7 +118,13 @@ class HybridSourceSpec(SourceSpec):
     def guarantee(self) -> str | None:
         """What is promised of its records."""
         ends = "" if self.reads_topic else "; ends with the last phase"
-        return f"each row and record exactly once, all of a phase before the next{ends}"
+        both = "; what the phases and the topic both have comes twice" if self.may_repeat else ""
+        return f"each row and record exactly once, all of a phase before the next{both}{ends}"
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the topic begins anywhere, so that rows of the phases may come once more."""
+        return self.reads_topic and self.handover.start_at is not None
 
     @property
     def record_time(self) -> str:
@@ -121,6 +136,10 @@ class HybridSourceSpec(SourceSpec):
         if self.handover.columns is not None:
             columns = self.handover.columns
             return f"behind {columns.offset} by {columns.partition} of the last phase"
+        if self.handover.query is not None:
+            return "offsets that a query gives"
+        if self.handover.start_at is not None:
+            return {"earliest": "its first record", "latest": "its end"}[self.handover.start_at]
         return "a time" if self.handover.time is not None else "given offsets"
 
 

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName, with_own_options
 from kaflow_engine.model.key_formats import KeyFormat
-from kaflow_engine.model.names import Filled, Operation
+from kaflow_engine.model.names import ClusterName, Filled, Operation, Topic
 from kaflow_engine.model.plugin_options import Option
 from kaflow_engine.model.spec import Spec
 
@@ -69,6 +69,10 @@ class TopicSpec(RecordsSpec):
     """A topic that does not exist yet, or has no record that shows its columns, is waited for
     without end."""
 
+    cluster: ClusterName | None = None
+    """Where it is, of `kafka.clusters`; None: where topics are that name none."""
+    topic: Topic | None = None
+    """What it is called there; None: as queries call it."""
     format: FormatName | None = None
     format_options: dict[str, Option] = Field(default={})
     """What a format of a plugin is told; `format` carries it behind the name of the plugin."""

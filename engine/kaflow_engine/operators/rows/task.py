@@ -91,6 +91,6 @@ class Task(Protocol):
         """Take what is measured."""
         ...
 
-    def avro_schema(self, schema_id: int) -> str:
-        """Return the writer schema registered under an id."""
+    def avro_schema(self, schema_id: int, cluster: str = "") -> str:
+        """Return the writer schema registered under an id, with the registry of a cluster."""
         ...

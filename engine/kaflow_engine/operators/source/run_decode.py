@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,7 +53,8 @@ def run_decode(
     chosen, meant = addressed(chosen, flow.pipeline)
     if not chosen.num_rows:
         return EXCHANGE.empty_table()
-    intakes = read_topic(topic, chosen, batch.batch_time, task.avro_schema)
+    schema = partial(task.avro_schema, cluster=topic.cluster)
+    intakes = read_topic(topic, chosen, batch.batch_time, schema)
     clocks = [
         ByClock(intake=intake, roles=roles)
         for intake, roles in zip(intakes, roles_of(flow, source, meant), strict=True)

@@ -16,6 +16,7 @@ from kaflow_engine.flow.decodes import decode_id
 from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import operator_of, projects_of, source_of, throttle_of
+from kaflow_engine.flow.letters import home_of
 from kaflow_engine.flow.numbers import join_id, ledger_id, state_in
 from kaflow_engine.flow.operators import Decode, KeyedJoin, Project
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
@@ -28,8 +29,7 @@ from kaflow_engine.plan.evolution.timed import documents_of_runs, documents_of_t
 from kaflow_engine.plan.planner.outputs.sink import sink_id
 from kaflow_engine.state.log.batch_log import plan_mark
 
-Document: TypeAlias = Mapping[str, Any]
-"""A plan as JSON."""
+Document: TypeAlias = Mapping[str, Any]  # a plan as JSON
 
 _OF_DRIVING = ("alias", "topic", "columns", "filter", "key", "needs", "raw", "ttl")
 _OF_ROWS = ("emission", "on_expiry", "reemit")
@@ -48,6 +48,7 @@ ADDED_TO_TOPICS: Mapping[str, Any] = {
     "key_format": "text",
     "key_type": TEXT,
     "connector": None,
+    **dict.fromkeys(("cluster", "topic"), ""),
 }
 ADDED_TO_FINISH: Mapping[str, Any] = {
     "key_in_value": True,
@@ -57,10 +58,8 @@ ADDED_TO_FINISH: Mapping[str, Any] = {
     "operation": None,
 }
 ADDED_TO_SIDES: Mapping[str, Any] = {"within": None, "rows": None}
-ADDED_TO_STEPS: Mapping[str, Any] = {"time": None}
-"""Fields that stored chains do not have, with what their absence means."""
-CALLED_ALONE = ""
-"""What the only chain of a document is called: there is nothing to tell it from."""
+ADDED_TO_STEPS: Mapping[str, Any] = {"time": None}  # what stored chains lack, and its meaning
+CALLED_ALONE = ""  # the only chain of a document
 
 
 def document_of(flow: Flow) -> dict[str, Any]:
@@ -89,6 +88,7 @@ def document_of(flow: Flow) -> dict[str, Any]:
         **({"ledger": found[0].ledger is not None} if one else {}),
         **({"last_exchange": flow.sinks[0].exchange} if one and len(flow.sinks) == 1 else {}),
         **{name: whole[name] for name in _OF_FLOW},
+        **home_of(flow.cluster, flow.letters),
         **({"chain": found[0].number} if one and found[0].number else {}),
     }
 
@@ -260,7 +260,7 @@ def _finish(projects: Sequence[Project], sink: Sink, throttle: Throttle | None) 
     found = {
         **(selected[0] if len(selected) == 1 else {"branches": selected}),
         "key": sink.key,
-        "topic": topic.topic if topic else None,
+        "topic": topic.target if topic else None,
         "format": topic.format if topic else "texts",
         "avro_schema": topic.avro_schema if topic else None,
         "avro_id": topic.avro_id if topic else None,

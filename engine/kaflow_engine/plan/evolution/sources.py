@@ -9,6 +9,7 @@ from kaflow_engine.flow.origins.databases import ClickHouseParams, DatabaseParam
 from kaflow_engine.flow.origins.files import FilesParams
 from kaflow_engine.flow.origins.hybrid import HybridParams, PhaseParams
 from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams, PySparkParams
+from kaflow_engine.flow.origins.topics import TopicPlace
 from kaflow_engine.flow.sources import (
     GeneratorParams,
     HttpParams,
@@ -30,7 +31,7 @@ def other_sources(old: Flow, new: Flow) -> Iterator[str]:
     """
     was, now = _origins(old), _origins(new)
     for name in moved_sources(old, new):
-        yield f"'{name}' is {_called(now[name])}, was {_called(was[name])}"
+        yield f"'{name}' is {_called(now[name], name)}, was {_called(was[name], name)}"
 
 
 def moved_sources(old: Flow, new: Flow) -> tuple[str, ...]:
@@ -47,15 +48,15 @@ def begun_again(old: Flow, new: Flow) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*moved_sources(old, new), *tables)))
 
 
-def _origins(plan: Flow) -> dict[str, SourceParams | None]:
-    return {topic.name: topic.connector for topic in plan.sources}
+def _origins(plan: Flow) -> dict[str, SourceParams | TopicPlace]:
+    return {topic.name: topic.connector or topic.place for topic in plan.sources}
 
 
-def _offsets_of(origin: SourceParams | None) -> SourceParams | str | None:
+def _offsets_of(origin: SourceParams | TopicPlace) -> SourceParams | TopicPlace | str:
     """Return what decides which record an offset is."""
     match origin:
-        case None:
-            return None
+        case TopicPlace():
+            return origin
         case FilesParams():
             return replace(origin, path="", settle=0)
         case GeneratorParams():
@@ -87,10 +88,10 @@ _KEEP_NO_ROWS = (*get_args(DatabaseParams), HybridParams)
 """Sources that keep no rows which were read."""
 
 
-def _called(origin: SourceParams | None) -> str:
+def _called(origin: SourceParams | TopicPlace, name: str = "") -> str:
     match origin:
-        case None:
-            return "a topic"
+        case TopicPlace():
+            return "a topic" if str(origin) == name else f"topic '{origin}'"
         case FilesParams():
             return f"a source of {origin.format} files{' with a header' if origin.header else ''}"
         case GeneratorParams():

@@ -26,13 +26,13 @@ class Reader:
 
     pipeline: str
     columns: Mapping[str, frozenset[str]]
-    """By topic."""
+    """By topic, as those are called where they are written."""
 
     @classmethod
     def of(cls, name: str, plan: Flow) -> "Reader":
         """Return what a pipeline uses under a plan."""
         topics = [topic for topic in plan.sources if topic.connector is None]
-        columns = {t.name: frozenset(column.name for column in t.columns) for t in topics}
+        columns = {str(t.place): frozenset(column.name for column in t.columns) for t in topics}
         return cls(pipeline=name, columns=columns)
 
 
@@ -47,10 +47,10 @@ def touched(
         readers: All pipelines of the project but this one.
         written: The topics that others write.
     """
-    after = {sink.topic: _written(new, sink) for sink in topic_sinks(new)} if new else {}
+    after = {sink.target: _written(new, sink) for sink in topic_sinks(new)} if new else {}
     found: list[Touched] = []
     for sink in topic_sinks(old):
-        topic = sink.topic
+        topic = sink.target
         for reader in readers:
             if topic not in reader.columns:
                 continue

@@ -12,6 +12,7 @@ from kaflow_engine.flow.graph import (
     gathered_to,
     projects_of,
 )
+from kaflow_engine.flow.letters import letters_called
 from kaflow_engine.flow.operators import Gathers
 from kaflow_engine.flow.sinks import OPERATION, Sink, TopicSink
 from kaflow_engine.model.config import Config
@@ -37,7 +38,7 @@ from kaflow_engine.plan.explain.steps import (
 from kaflow_engine.plan.explain.topics import Columns, attached_part, topic_part
 from kaflow_engine.plan.planner.events.matching import kept_roles
 from kaflow_engine.plan.planner.grouping.settings import keyed_shapes, pace
-from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_target, letters_apart
 from kaflow_engine.plan.planner.outputs.side_outputs import side_outputs
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
 from kaflow_engine.plan.planner.roles import TopicRole, timed_topics, topic_roles, topics_of_rows
@@ -105,15 +106,7 @@ def _explanation(
     planned = {chain.number: chain for chain in chains(plan)} if plan else {}
     below = Below.of(branch.shape for each in queries for branch in each.branches)
     shown = [
-        chain_part(
-            spec,
-            each,
-            roles,
-            plan,
-            planned.get(each.number),
-            below,
-        )
-        for each in queries
+        chain_part(spec, each, roles, plan, planned.get(each.number), below) for each in queries
     ]
     wait = next((role.ttl for role in roles if role.driving or role.rows_of_tables), 0)
     return Explanation(
@@ -146,7 +139,8 @@ def _explanation(
         ),
         delivery=spec.delivery,
         ordered=spec.ordered,
-        dead_letters=dead_letter_topic(spec),
+        dead_letters=dead_letter_target(spec),
+        letters_apart=letters_called(letters_apart(spec)),
         max_rate=spec.dead_letters.max_rate,
         max_count=spec.dead_letters.max_count,
         partitions=spec.partitions,
@@ -196,6 +190,7 @@ def _output(
         parts[kind].append(_branch(spec, write, None if kind == "union" else planned, each))
     return OutputPart(
         topic=output.topic,
+        cluster=output.cluster,
         table=table_part(spec, config, output),
         sink=sink_part(write.sink, sink) if write.sink else None,
         format=write.sink.kind if write.sink else "delta" if output.table else output.format,

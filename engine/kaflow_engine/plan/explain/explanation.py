@@ -5,6 +5,7 @@ from datetime import date
 from typing import Any
 
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.names import topic_target
 from kaflow_engine.plan.explain.group_part import GroupPart
 from kaflow_engine.plan.explain.topic_part import TopicPart
 
@@ -170,6 +171,8 @@ class OutputPart:
 
     topic: str | None
     """None: rows go into a table, or to a sink that the file names."""
+    cluster: str | None = None
+    """Where the topic is; None: where topics are that name none."""
     table: TablePart | None
     sink: SinkPart | None = None
     format: str
@@ -205,7 +208,9 @@ class OutputPart:
         """What the output is called."""
         if self.sink is not None:
             return self.sink.target
-        return self.table.name if self.table else self.topic or ""
+        if self.table is not None:
+            return self.table.name
+        return topic_target(self.topic or "", self.cluster or "")
 
     @property
     def lineage(self) -> tuple[LineagePart, ...]:
@@ -223,7 +228,7 @@ class OutputPart:
         """Return plain data for JSON; what a query does stands in the output where it has one."""
         found = asdict(self)
         branches = found.pop("branches")
-        for name in ("looked_up", "looking_up", "gathered", "side_outputs"):
+        for name in ("looked_up", "looking_up", "gathered", "side_outputs", "cluster"):
             if not found[name]:
                 del found[name]
         if self.sink is None:
@@ -256,6 +261,8 @@ class Explanation:
     """As the author asks for it."""
     ordered: bool
     dead_letters: str | None
+    letters_apart: str | None = None
+    """Where dead letters go that have no topic; None: files beside the state."""
     """Their topic; None: files beside the state."""
     max_rate: float | None
     max_count: int | None

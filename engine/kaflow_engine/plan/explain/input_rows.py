@@ -25,6 +25,8 @@ def topic_rows(topic: TopicPart) -> Rows:
     if topic.source is not None:
         yield from source_rows(topic.source)
     else:
+        if topic.place is not None:
+            yield "topic", topic.place
         yield "format", topic.format
     if topic.looked_up:
         yield "columns", columns_text(topic.columns)

@@ -252,7 +252,8 @@ def _dead_letters(explanation: Explanation) -> str:
         *([f"a rate of {explanation.max_rate:g}"] if explanation.max_rate else []),
     ]
     stops = f"; stops beyond {' or '.join(budgets)}" if budgets else ""
-    return f"dead letters go to {explanation.dead_letters or 'files beside the state'}{stops}"
+    apart = explanation.letters_apart or "files beside the state"
+    return f"dead letters go to {explanation.dead_letters or apart}{stops}"
 
 
 def columns_text(columns: tuple[Column, ...] | None) -> str:

@@ -57,8 +57,15 @@ class TopicPart:
     keys: str | None = None
     """The format of keys, of JSON with their type; None: text."""
     source: SourcePart | None = None
-    """None: the topic of that name."""
+    """None: a topic."""
+    place: str | None = None
+    """`<cluster>/<topic>`, or the name of the topic; None: it is the one of that name."""
     columns: tuple[Column, ...] | None
     """None: not known yet."""
     looked_up: bool = False
     """It is not read: its rows are looked up where they are."""
+
+    @property
+    def target(self) -> str:
+        """What the topic is called where it is written."""
+        return self.place or self.name

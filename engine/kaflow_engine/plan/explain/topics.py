@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.sources.live_specs import LiveSourceSpec
+from kaflow_engine.model.sources.source_spec import SourceSpec
 from kaflow_engine.model.sources.source_specs import FilesSourceSpec
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.specs import PipelineSpec
@@ -65,6 +67,7 @@ def topic_part(
         tombstones=_tombstones(spec, role, [each.shape for each in queries]),
         columns=schemas.get(role.name),
         source=_source(spec, role.name),
+        place=None if (place := spec.target_of(role.name)) == role.name else place,
     )
 
 
@@ -105,11 +108,19 @@ def _source(spec: PipelineSpec, name: str) -> SourcePart | None:
         about=said.about,
         record_time=said.record_time,
         pages_by=said.pages_by,
-        guarantee=said.guarantee,
+        guarantee=_guarantee(spec, said),
         format=said.format if is_files else None,
         path=said.path if is_files else None,
         journal=f".journals/{spec.id}/{name}" if live else None,
     )
+
+
+def _guarantee(spec: PipelineSpec, said: SourceSpec) -> str | None:
+    """Return what is promised; of rows that come twice, what becomes of them in the outputs."""
+    replaced = all(write.sink is not None and write.sink.replaces for write in spec.writes)
+    if isinstance(said, HybridSourceSpec) and said.may_repeat and replaced:
+        return f"{said.guarantee}, which outputs that replace rows by their key do not show"
+    return said.guarantee
 
 
 def _keys(topic: TopicSpec) -> str | None:

@@ -20,7 +20,11 @@ from kaflow_engine.plan.planner.events.rows_of_groups import delay_of_sides, of_
 from kaflow_engine.plan.planner.events.sides import left_events, parts_early
 from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
 from kaflow_engine.plan.planner.grouping.unions import InUnion, Unions
-from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
+from kaflow_engine.plan.planner.inputs.kafka_topics import (
+    dead_letter_topic,
+    home_cluster,
+    letters_apart,
+)
 from kaflow_engine.plan.planner.original_bytes import raw_condition
 from kaflow_engine.plan.planner.outputs.listed_keys import key_columns
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
@@ -94,6 +98,8 @@ def assemble(parts: PlanParts) -> Flow:
         sinks=sinks,
         partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
         dead_letter_topic=dead_letter_topic(spec),
+        cluster=home_cluster(spec),
+        letters=letters_apart(spec),
         delivery=spec.delivery,
         dimensions_first=spec.dimensions_first,
         max_dead_letters=spec.dead_letters.max_count,

@@ -1,6 +1,6 @@
 """Pipelines that read what others write: their order, and the columns between them."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
@@ -29,7 +29,7 @@ def feeds(specs: Sequence[PipelineSpec]) -> dict[str, list[str]]:
     """Return for each pipeline those that write a topic it reads, by name."""
     writers = _writers(specs)
     return {
-        spec.name: [other.name for topic in _topics(spec) for other, _ in writers.get(topic, ())]
+        spec.name: [other.name for topic in _read(spec) for other, _ in writers.get(topic, ())]
         for spec in specs
     }
 
@@ -55,8 +55,8 @@ def circles(specs: Sequence[PipelineSpec]) -> list[list[tuple[PipelineSpec, Writ
 
 def _read_by(spec: PipelineSpec, reader: PipelineSpec) -> Write:
     """Return the first output of a pipeline that another one reads."""
-    topics = set(_topics(reader))
-    return next(write for write in spec.writes if write.output.topic in topics)
+    read = _read(reader)
+    return next(write for write in _topics_of(spec) if write.target in read)
 
 
 def connected(specs: Sequence[PipelineSpec], config: Config) -> tuple[PipelineSpec, ...]:
@@ -67,7 +67,7 @@ def connected(specs: Sequence[PipelineSpec], config: Config) -> tuple[PipelineSp
         config: For defaults.
     """
     writers = _writers(specs)
-    read = {topic for spec in specs for topic in _topics(spec)}
+    read = {target for spec in specs for target in _read(spec)}
     one_writer = {topic for topic, found in writers.items() if len(found) == 1}
     written: dict[str, tuple[Column, ...]] = {}
     done: dict[str, PipelineSpec] = {}
@@ -83,16 +83,16 @@ def _connected(
     written: Mapping[str, tuple[Column, ...]],
 ) -> PipelineSpec:
     found = dict(spec.topics)
-    for topic in _topics(spec):
-        others = [write for other, write in writers.get(topic, ()) if other.name != spec.name]
+    for target, topic in _read(spec).items():
+        others = [write for other, write in writers.get(target, ()) if other.name != spec.name]
         if not others:
             continue
         own = spec.topic(topic)
         change: dict[str, object] = {}
         if own.format is None:
             change["format"] = others[0].output.format
-        if own.columns is None and topic in written:
-            change["columns"] = {column.name: column.type for column in written[topic]}
+        if own.columns is None and target in written:
+            change["columns"] = {column.name: column.type for column in written[target]}
         if change:
             found[topic] = own.model_copy(update=change)
     return spec.model_copy(update={"topics": found})
@@ -105,7 +105,7 @@ def _written(
     the schema registry has them.
     """
     try:
-        outputs = [write.output for write in spec.writes if write.output.topic in wanted]
+        outputs = [write.output for write in _topics_of(spec) if write.target in wanted]
         if all(format_of(output.format).traits.registered for output in outputs):
             return {}
         schemas = {name: declared_columns(spec, name) for name in pipeline_topics(spec)}
@@ -118,9 +118,9 @@ def _written(
     except ModelError:
         return {}  # it is reported where that pipeline is checked
     return {
-        sink.topic: columns_of(plan, sink)
+        sink.target: columns_of(plan, sink)
         for sink in topic_sinks(plan)
-        if sink.topic in wanted and not format_of(sink.format).traits.registered
+        if sink.target in wanted and not format_of(sink.format).traits.registered
     }
 
 
@@ -129,14 +129,20 @@ def _writers(
 ) -> dict[str, list[tuple[PipelineSpec, Write]]]:
     found: dict[str, list[tuple[PipelineSpec, Write]]] = {}
     for spec in specs:
-        for write in spec.writes:
-            if write.output.topic is not None:
-                found.setdefault(write.output.topic, []).append((spec, write))
+        for write in _topics_of(spec):
+            found.setdefault(write.target, []).append((spec, write))
     return found
 
 
-def _topics(spec: PipelineSpec) -> Iterable[str]:
+def _topics_of(spec: PipelineSpec) -> list[Write]:
+    """Return the outputs of a pipeline that are topics."""
+    return [write for write in spec.writes if write.output.topic is not None]
+
+
+def _read(spec: PipelineSpec) -> dict[str, str]:
+    """Return the topics that a pipeline reads, each as it is called where it is written, with what
+    the pipeline calls it."""
     try:
-        return kafka_topics(spec)
+        return {spec.target_of(name): name for name in kafka_topics(spec)}
     except ModelError:
-        return ()
+        return {}

@@ -20,6 +20,7 @@ from kaflow_engine.plan.planner.grouping.refused_groups import wrong_groups, wro
 from kaflow_engine.plan.planner.grouping.settings import (
     keyed_shapes,
 )
+from kaflow_engine.plan.planner.inputs.kafka_topics import wrong_clusters, wrong_letters
 from kaflow_engine.plan.planner.inputs.source_plugins import plugin_columns, wrong_source_plugins
 from kaflow_engine.plan.planner.inputs.sources import wrong_connections, wrong_secrets
 from kaflow_engine.plan.planner.mistakes import Mistakes, placed
@@ -131,7 +132,8 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
         mistakes.found += check_topic_names(spec, topics)
     mistakes.found += [*wrong_table_topics(spec, schemas), *wrong_sinks(spec, config)]
     mistakes.found += [*wrong_secrets(spec, config), *wrong_transforms(spec)]
-    mistakes.found += wrong_connections(spec, config)
+    mistakes.found += [*wrong_connections(spec, config), *wrong_clusters(spec, config)]
+    mistakes.found += wrong_letters(spec, config)
     mistakes.found += [*wrong_source_plugins(spec, config), *wrong_side_outputs(spec)]
     written = [names_written(write) for write in spec.writes]
     try:

@@ -8,6 +8,7 @@ from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.files.yaml_file import in_order, raise_as_found
+from kaflow_engine.model.names import topic_target
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.outputs.sink_specs import FilesSpec
 from kaflow_engine.model.pipelines.loader import Reading
@@ -15,6 +16,7 @@ from kaflow_engine.model.project import Project, ProjectFiles, read_project
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.dependencies import circles, connected
 from kaflow_engine.plan.planner.functions import function_kind, use_functions
+from kaflow_engine.plan.planner.inputs.kafka_topics import home_cluster
 from kaflow_engine.plan.planner.pipeline_plan import check_draft, check_pipeline
 
 
@@ -173,14 +175,14 @@ def _two_formats(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """Several pipelines may write one topic, but whoever reads it knows one format."""
     first: dict[str, tuple[PipelineSpec, Write]] = {}
     for spec, write in _writes(specs):
-        topic, form = write.output.topic, write.output.format
-        if topic is None:
+        form = write.output.format
+        if write.output.topic is None:
             continue
-        other, before = first.setdefault(topic, (spec, write))
+        other, before = first.setdefault(write.target, (spec, write))
         if before.output.format != form:
             yield ModelError(
-                f"topic '{topic}' is written as {form} here and as {before.output.format} at "
-                f"{other.place(*before.at, 'format')}",
+                f"topic '{write.target}' is written as {form} here and as {before.output.format} "
+                f"at {other.place(*before.at, 'format')}",
                 spec.place(*write.at, "format"),
                 "write one format, or give one of the pipelines another output topic",
             )
@@ -218,7 +220,12 @@ def _rows_among_dead_letters(specs: Sequence[PipelineSpec]) -> Iterator[ModelErr
     """Rows of one pipeline must be told apart from dead letters of another."""
     for spec in specs:
         topic = spec.dead_letters.topic or f"{spec.name}.dead_letters"
-        found = (w for w, write in _writes(specs) if write.output.topic == topic and w is not spec)
+        target = topic_target(topic, _home(spec))
+        found = (
+            w
+            for w, write in _writes(specs)
+            if write.output.topic is not None and write.target == target and w is not spec
+        )
         writer = next(found, None)
         if writer is not None:
             yield ModelError(
@@ -226,6 +233,13 @@ def _rows_among_dead_letters(specs: Sequence[PipelineSpec]) -> Iterator[ModelErr
                 spec.place("dead_letters", "topic"),
                 "give the dead letters a topic of their own with dead_letters.topic",
             )
+
+
+def _home(spec: PipelineSpec) -> str:
+    try:
+        return home_cluster(spec)
+    except ModelError:
+        return ""  # the query is wrong, which is reported elsewhere
 
 
 def _writes(specs: Sequence[PipelineSpec]) -> Iterator[tuple[PipelineSpec, Write]]:
@@ -256,10 +270,10 @@ def _circles(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """Say which pipelines feed each other: a WHERE may end it, but nothing else does."""
     for (spec, write), *others in circles(specs):
         at = spec.place(*write.at, "topic")
-        way = f"{spec.name} → '{write.output.topic}'"
+        way = f"{spec.name} → '{write.target}'"
         for other, then in others:
             place = other.place(*then.at, "topic")
-            way += f" → {other.name} ({place}) → '{then.output.topic}'"
+            way += f" → {other.name} ({place}) → '{then.target}'"
         yield ModelError(
             f"these pipelines feed each other: {way} → {spec.name}",
             at,

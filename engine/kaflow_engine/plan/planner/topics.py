@@ -11,10 +11,11 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.formats import WITH_SCHEMA, one_of
 from kaflow_engine.model.key_formats import TEXT
+from kaflow_engine.model.names import topic_target
 from kaflow_engine.model.record_columns import KEY, KEY_BYTES, NULL_VALUE, record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import history_params
-from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic, home_cluster
 from kaflow_engine.plan.planner.inputs.sources import source_params
 from kaflow_engine.plan.planner.roles import ClockRole, TopicRole
 from kaflow_engine.sql.pipeline import key_type
@@ -43,18 +44,19 @@ def check_topic_names(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
 
 
 def _written_and_read(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelError]:
+    read = {spec.target_of(name) for name in topics if name not in spec.sources}
     wrong = [
         ModelError(
-            f"the pipeline reads topic '{write.output.topic}', which it writes: its rows go "
+            f"the pipeline reads topic '{write.target}', which it writes: its rows go "
             "round without end",
             spec.place(*write.at, "topic"),
             "write to another topic",
         )
         for write in spec.writes
-        if write.output.topic in topics and write.output.topic not in spec.sources
+        if write.output.topic is not None and write.target in read
     ]
     letters = dead_letter_topic(spec)
-    if letters in topics:
+    if letters is not None and topic_target(letters, home_cluster(spec)) in read:
         wrong.append(
             ModelError(
                 f"the pipeline reads topic '{letters}', where its dead letters go: "
@@ -206,6 +208,8 @@ def topic_params(
                 on_null="row" if NULL_VALUE.name in names else topic.on_null,
                 clocks=tuple(clocks[1:]),
                 connector=source_params(spec, role.name),
+                cluster=topic.cluster or "",
+                topic=topic.topic if topic.topic not in (None, role.name) else "",
             )
         )
     return tuple(found)

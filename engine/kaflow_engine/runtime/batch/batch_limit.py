@@ -83,7 +83,8 @@ def weigher(source: RecordSource) -> Sample:
         ends = {partition: end for partition, (_, end) in bounds.items()}
         if topic in source.named:
             return bytes_of(source.named[topic].read(starts, ends)) if starts else 0
-        return bytes_of(read_ranges(source.kafka, topic, starts, ends))
+        topics = source.topics
+        return bytes_of(read_ranges(topics.kafka(topic), topics.place(topic).topic, starts, ends))
 
     return weigh
 

@@ -114,7 +114,7 @@ class Run:
     @property
     def inputs(self) -> Inputs:
         """What the pipeline reads."""
-        return Inputs(self.runner.source.kafka, self.runner.source.named)
+        return Inputs(self.runner.source.topics, self.runner.source.named)
 
     @property
     def histories(self) -> Histories:

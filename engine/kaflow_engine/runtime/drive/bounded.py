@@ -5,9 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 
-from kaflow_engine.connectors.kafka.admin import offsets, topic_settings
-from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.topics import topic_ids
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains.chain import chains, driving_topics, edges_of
 from kaflow_engine.flow.chains.gathered import groups_before
@@ -41,7 +39,10 @@ _FIRST_STEP = 3_600_000
 def backfill_plan(plan: Flow, wanted: Backfill) -> Flow:
     """Return the plan of a backfill: the same rows, with a state and a control topic of its own."""
     own = with_whole_windows(plan, wanted)
-    return replace(own, pipeline=f"{plan.pipeline}.{backfill_name(wanted)}", backfill=wanted)
+    # a table of dead letters is that of the stream, whose batches it counts
+    letters = own.letters and "files"
+    name = f"{plan.pipeline}.{backfill_name(wanted)}"
+    return replace(own, pipeline=name, backfill=wanted, letters=letters)
 
 
 def backfill_name(wanted: Backfill) -> str:
@@ -98,7 +99,7 @@ def new_backfill_state(
     plan: Flow,
     wanted: Backfill,
     root: Path,
-    kafka: KafkaSettings,
+    topics: InputTopics,
     now: int,
     histories: Histories,
     counts: Counts,
@@ -111,7 +112,7 @@ def new_backfill_state(
         plan: Of the backfill.
         wanted: The range.
         root: Where the states of all pipelines are.
-        kafka: Where the topics are.
+        topics: Where they are.
         now: Epoch milliseconds.
         histories: Where topics begin in files.
         counts: Topic to its partitions.
@@ -121,21 +122,21 @@ def new_backfill_state(
         StateError: The stream may still write rows of the range, or the topic of driving records
             does not keep them all.
     """
-    refuse_compacted(plan, wanted, kafka)
+    refuse_compacted(plan, wanted, topics)
     stream = plan.pipeline.removesuffix(f".{backfill_name(wanted)}")
     taken = require_settled(root / stream, plan.name, wanted)
-    ids = topic_ids(kafka, counts)
-    last = offsets(kafka, counts, "latest")
-    first = begin_in_histories(offsets(kafka, counts, "earliest"), histories)
+    ids = topics.ids(counts)
+    last = topics.offsets(counts, "latest")
+    first = begin_in_histories(topics.offsets(counts, "earliest"), histories)
     start, goal = dict(first), dict(last)
     for topic, (since, until) in reach(plan, wanted).items():
         only = {topic: counts[topic]}
         if since is not None:
             earlier = {name: history.since(since) for name, history in histories.items()}
-            start |= _at(kafka, only, since, last, earlier)
+            start |= _at(topics, only, since, last, earlier)
         if until is not None:
             earlier = {name: history.until(until) for name, history in histories.items()}
-            goal |= _at(kafka, only, until, last, earlier)
+            goal |= _at(topics, only, until, last, earlier)
     refuse_removed(plan, wanted, start, first)
     if taken is not None:
         for driven in (topic.name for topic in plan.sources if topic.drives):
@@ -157,7 +158,7 @@ def new_backfill_state(
     )
 
 
-def refuse_compacted(plan: Flow, wanted: Backfill, kafka: KafkaSettings) -> None:
+def refuse_compacted(plan: Flow, wanted: Backfill, inputs: InputTopics) -> None:
     """Refuse to replace rows of records that the broker may have removed among those it keeps.
 
     Raises:
@@ -170,7 +171,7 @@ def refuse_compacted(plan: Flow, wanted: Backfill, kafka: KafkaSettings) -> None
         for topic in driving_topics(plan, sink):
             tables.setdefault(topic.name, sink.target)
     for topic, table in tables.items():
-        if "compact" in topic_settings(kafka, topic).get("cleanup.policy", ""):
+        if "compact" in inputs.settings(topic).get("cleanup.policy", ""):
             raise StateError(
                 f"topic '{topic}' is compacted: table '{table}' may have rows of records that are "
                 "gone, which a backfill would remove",
@@ -210,8 +211,8 @@ def refuse_removed(plan: Flow, wanted: Backfill, start: Offsets, first: Offsets)
 class BoundedRead:
     """Reads topics side by side in event time from where a state stands to its goal."""
 
-    def __init__(self, run: Run, kafka: KafkaSettings, wanted: Backfill, goal: Offsets) -> None:
-        self._run, self._kafka, self._goal = run, kafka, goal
+    def __init__(self, run: Run, wanted: Backfill, goal: Offsets) -> None:
+        self._run, self._goal = run, goal
         times = reach(run.plan, wanted).values()
         self._since = min((at for at, _ in times if at is not None), default=wanted.start)
         self._until = max((at for _, at in times if at is not None), default=wanted.end)
@@ -248,7 +249,7 @@ class BoundedRead:
         """Return where the records before a time end, between where the run stands and its goal."""
         counts = {topic: len(ps) for topic, ps in self._goal.items()}
         earlier = {topic: each.until(until) for topic, each in self._run.histories.items()}
-        found = _at(self._kafka, counts, until, self._goal, earlier)
+        found = _at(self._run.inputs.topics, counts, until, self._goal, earlier)
         at = self._run.standing.offsets
         return {
             topic: {
@@ -260,18 +261,18 @@ class BoundedRead:
 
 
 def _at(
-    kafka: KafkaSettings, counts: Counts, time: int, last: Offsets, in_files: Offsets
+    topics: InputTopics, counts: Counts, time: int, last: Offsets, in_files: Offsets
 ) -> Offsets:
     """Return the first offset that is not before a time; where there is none, the last.
 
     Args:
-        kafka: Where the topics are.
+        topics: Where they are.
         counts: Which ones.
         time: Epoch milliseconds.
         last: Where partitions end.
         in_files: What histories say of that time, where they reach that far.
     """
-    found = offsets(kafka, counts, max(0, time))
+    found = topics.offsets(counts, max(0, time))
     return {
         topic: {p: last[topic][p] if at < 0 else at for p, at in ps.items()}
         | in_files.get(topic, {})

@@ -12,8 +12,9 @@ from pathlib import Path
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.sink.bookkeeping import run_log_found
 from kaflow_engine.runtime.takeover.restore import checkpoints_of
-from kaflow_engine.state.log.batch_log import STATE
+from kaflow_engine.state.log.batch_log import STATE, BatchLog
 from kaflow_engine.state.storage.lease import LEASE, hold_lease
+from kaflow_engine.state.storage.store import LocalStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ def remembered(config: Config, pipeline_id: str, directory: Path) -> Remembered:
     Raises:
         SourceError: No broker answers.
     """
-    with run_log_found(config, pipeline_id) as control:
+    with run_log_found(config, pipeline_id, BatchLog(LocalStore(directory))) as control:
         return Remembered(id=pipeline_id, directory=directory, states=frozenset(control.states()))
 
 
@@ -46,7 +47,8 @@ def drop(config: Config, found: Remembered) -> int:
         SinkError: Another run starts at the same time.
         BucketAway: Its checkpoints cannot be removed.
     """
-    with hold_lease(found.directory), run_log_found(config, found.id) as control:
+    log = BatchLog(LocalStore(found.directory))
+    with hold_lease(found.directory), run_log_found(config, found.id, log) as control:
         control.ensure()
         control.start_run("", 0)  # no one else writes from here on
         s3 = config.state.rocksdb.checkpoint.s3

@@ -19,7 +19,7 @@ from kaflow_engine.runtime.maintenance.catalog import (
     snapshots_of,
 )
 from kaflow_engine.runtime.planning.plan_codec import plan_of
-from kaflow_engine.runtime.sink.bookkeeping import run_log_of
+from kaflow_engine.runtime.sink.bookkeeping import open_plan, run_log_of
 from kaflow_engine.runtime.sink.opening import connections_of
 from kaflow_engine.runtime.sink.outputs import fence_outputs
 from kaflow_engine.runtime.takeover.fencing import check_start, last_epoch
@@ -74,7 +74,7 @@ def take_epoch(config: Config, found: FoundState, at: Offline) -> int:
     """
     plan = plan_of(at.log.load_plan(at.state.fingerprint))
     connections = connections_of(config)
-    with run_log_of(config, plan) as control:
+    with run_log_of(config, plan, open_plan(at.log)) as control:
         control.ensure()
         start = control.start_run(
             at.state.state_id,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import assert_never
 
 from kaflow_engine.connectors.attached.table import AttachedTable
-from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters.input_topics import cluster_of
 from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
 from kaflow_engine.connectors.pyspark.classes import MODULE
 from kaflow_engine.connectors.sources.kinds import source_kind
@@ -99,9 +99,9 @@ def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, s
             | ClickHouseParams(type=kind, connection=name)
         ):
             return _connection(config, kind, name)
-        case HybridParams(phases=phases):
+        case HybridParams(phases=phases, cluster=cluster):
             reached = {str(n): dict(connection_of_source(config, p)) for n, p in enumerate(phases)}
-            kafka = asdict(KafkaSettings.configured(config.kafka))
+            kafka = asdict(cluster_of(config.kafka, cluster))
             return {"phases": json.dumps(reached), "kafka": json.dumps(kafka)}
         case PluginParams() | JournalledPluginParams():
             return _of_plugin(config, params.type)

@@ -52,10 +52,10 @@ def check_output(
             wanted = list(partitions) or newest_partitions(table.path)
             rows = table_rows(table.path, wanted)
             what = f"table '{table.name}', {', '.join(wanted[:3])}{' …' if len(wanted) > 3 else ''}"
-        case TopicSink(topic=topic, format=form):
+        case TopicSink(topic=topic, format=form, cluster=cluster):
             since = time.time_ns() // 1_000_000 - last
-            rows = topic_rows(config, topic, form, columns_of(plan, sink), since)
-            what = f"topic '{topic}'"
+            rows = topic_rows(config, topic, form, columns_of(plan, sink), since, cluster)
+            what = f"topic '{sink.target}'"
         case ConnectorSink(kind=kind):
             raise ModelError(f"'{kind}' cannot be read back", spec.place(*write.at))
         case _:

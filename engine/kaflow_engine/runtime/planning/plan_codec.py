@@ -12,7 +12,9 @@ from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import aggregates, joins, with_avro_ids
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Operator
-from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.flow.origins.hybrid import HybridParams
+from kaflow_engine.flow.sinks import TopicSink
+from kaflow_engine.flow.sources import SourceParams, TopicParams
 from kaflow_engine.flow.tables import TableJoin
 from kaflow_engine.flow.timed import Runs
 from kaflow_engine.flow.transforms import HandlerParams, Transform
@@ -32,6 +34,9 @@ _OF_ONE_CLOCK: dict[str, Any] = {"clock": True}
 have several."""
 _ONE_ROW: dict[str, Any] = {"sides": {"__all__": {"rows"}}}
 """Where look-ups find one row, plans are written as before they found others."""
+_OF_HOME: dict[str, Any] = {"cluster": True}
+"""What is in no cluster that has a name is written as before there were several."""
+_IN_TOPIC: dict[str, Any] = {"letters": True}
 _WITHOUT_AGGREGATES: dict[str, Any] = {"retired_states": True}
 _WITHOUT_BEGINNINGS: dict[str, Any] = {"begins": True}
 _WITHOUT_SIDE_OUTPUTS: dict[str, Any] = {"side_outputs": True}
@@ -50,7 +55,9 @@ def plan_text(plan: Flow) -> str:
         place: {
             **({"clock": True} if not topic.clock else {}),
             **({"clocks": True} if not topic.clocks else {}),
-            **({"connector": True} if topic.connector is None else {}),
+            **({"cluster": True} if not topic.cluster else {}),
+            **({"topic": True} if not topic.topic else {}),
+            **_of_origin(topic.connector),
         }
         for place, topic in enumerate(plan.sources)
     }
@@ -70,8 +77,16 @@ def plan_text(plan: Flow) -> str:
         for each in may_have
     }
     by_operator = {**({"__all__": of_operators} if of_operators else {}), **of_their_rows}
+    sinks = {
+        place: _OF_HOME
+        for place, sink in enumerate(plan.sinks)
+        if isinstance(sink, TopicSink) and not sink.cluster
+    }
     left_out: dict[str, Any] = {
         "sources": timed,
+        **({"sinks": sinks} if sinks else {}),
+        **({} if plan.cluster else _OF_HOME),
+        **({} if plan.letters else _IN_TOPIC),
         **({} if numbered else {"retired": True}),
         **({"operators": by_operator} if by_operator else {}),
         **({} if plan.retired_states else _WITHOUT_AGGREGATES),
@@ -88,6 +103,20 @@ def _without_chain(operator: Aggregate | Runs | KeyedJoin) -> dict[str, Any]:
 def _without_events(operator: Aggregate | Runs | KeyedJoin) -> dict[str, Any]:
     of_records = isinstance(operator, KeyedJoin) and not (operator.waiting or operator.delay)
     return _OF_RECORDS if of_records else {}
+
+
+def _of_origin(origin: SourceParams | None) -> dict[str, Any]:
+    """Return what is left out of a source in phases, which is written as before it had clusters."""
+    match origin:
+        case None:
+            return {"connector": True}
+        case HybridParams(cluster=cluster, handover=handover):
+            more = {"query": handover.query, "start_at": handover.start_at} if handover else {}
+            left_out = {name: True for name, said in more.items() if said is None}
+            here: dict[str, Any] = {} if cluster else {"cluster": True}
+            return {"connector": here | ({"handover": left_out} if left_out else {})}
+        case _:
+            return {}
 
 
 def plan_of(text: str) -> Flow:

@@ -1,39 +1,26 @@
 """Prepares plans for a run: columns resolved, schemas registered, topics created."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka.admin import describe
-from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics
+from kaflow_engine.connectors.kafka.clusters.reached import Clusters, reached, registry_key
 from kaflow_engine.connectors.kafka.output.alignment import (
     Findings,
     judge_output,
     look_at_output,
 )
-from kaflow_engine.connectors.kafka.output.topics import (
-    create_outputs,
-    new_topics,
-    register_output,
-    subjects,
-)
-from kaflow_engine.connectors.kafka.permissions import Need, require_permissions
-from kaflow_engine.connectors.kafka.replication import Replication, warn_of_single_copies
-from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
-from kaflow_engine.connectors.kafka.topic_schemas import (
-    registry_of,
-    require_topics,
-)
+from kaflow_engine.connectors.kafka.output.topics import register_output, subjects
+from kaflow_engine.connectors.kafka.permissions import require_permissions
+from kaflow_engine.connectors.kafka.topic_schemas import input_topics, require_topics
 from kaflow_engine.connectors.kafka.wait import await_brokers, await_topics
 from kaflow_engine.errors import ModelError, Problems, SourceError
-from kaflow_engine.flow.chains.chain import driving_topics
-from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import topic_sinks
 from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import format_of
-from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_as_found
 from kaflow_engine.model.specs import PipelineSpec
@@ -43,8 +30,10 @@ from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic, ka
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.planning.columns import require_sources, resolve_columns
+from kaflow_engine.runtime.planning.needs import needs_of
 from kaflow_engine.runtime.planning.nulls import nullable_fields
 from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
+from kaflow_engine.runtime.planning.written_topics import create_topics
 
 LOGGER = logging.getLogger("kaflow.prepare")
 
@@ -87,9 +76,10 @@ def prepare(
     """
     check(specs, config)
     patience = waiting or Waiting()
-    if any(dead_letter_topic(spec) for spec in specs):
-        kafka = KafkaSettings.configured(config.kafka)
-        await_brokers(kafka, config.retry_deadline, say, patience.stopped)
+    used = {cluster for spec in specs for cluster in needs_of(spec)}
+    for cluster, there in reached(config).items():
+        if cluster in used:
+            await_brokers(there.kafka, config.retry_deadline, say, patience.stopped)
     ready: dict[str, PlannedPipeline] = {}
     for spec in producers_first(specs):
         ready[spec.name] = _prepare(spec, config, say, patience)
@@ -116,54 +106,47 @@ def check(specs: Sequence[PipelineSpec], config: Config | None = None) -> None:
 def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> PlannedPipeline:
     if dead_letter_topic(spec) is None:
         return plan_pipeline(spec, config, say, waiting)
-    kafka = KafkaSettings.configured(config.kafka)
+    clusters = reached(config)
     if waiting.endless:
         awaited = [topic for topic in kafka_topics(spec) if spec.topic(topic).wait_for]
-        await_topics(kafka, awaited, say, waiting.stopped)
-    require_permissions(kafka, needs_of(spec))
+        for some in input_topics(spec, config).by_cluster(awaited):
+            await_topics(some.kafka, list(some.names), say, waiting.stopped)
+    for cluster, needs in needs_of(spec).items():
+        require_permissions(clusters[cluster].kafka, needs)
     planned = plan_pipeline(spec, config, say, waiting)
     names = [topic.name for topic in planned.plan.sources if topic.connector is None]
-    counts = require_topics(kafka, names, dict.fromkeys(names, spec.place("query")))
-    registry = registry_of(config)
-    require_registry(planned, registry)
-    planned = pin_schemas(planned, registry)
-    nullable = nullable_fields(planned, registry)
+    inputs = InputTopics.of(config.kafka, planned.plan.sources)
+    counts = require_topics(inputs, names, dict.fromkeys(names, spec.place("query")))
+    require_registry(planned, clusters)
+    planned = pin_schemas(planned, clusters)
+    nullable = nullable_fields(planned, clusters)
     raise_as_found(spec.nulls.mistakes(nullable, where="on"))
-    found = align_outputs(planned, kafka, registry, compare=False)
+    found = align_outputs(planned, clusters, compare=False)
     for mistake in found.mistakes:
         raise mistake
     for notice in (*spec.nulls.mistakes(nullable, where="warn"), *found.notices):
         LOGGER.warning("%s", notice)
     ids = {
-        (subject.part, sink.id): register_output(registry, subject, schema, spec.place(*write.at))
+        (subject.part, sink.id): register_output(
+            clusters[sink.cluster].registry, subject, schema, spec.place(*write.at), sink.cluster
+        )
         for sink, write in zip(planned.plan.sinks, spec.writes, strict=True)
         if isinstance(sink, TopicSink)
         for subject, schema in subjects(sink)
     }
     of = {part: {s: n for (p, s), n in ids.items() if p == part} for part in ("value", "key")}
     planned = planned.with_avro_ids(of["value"], of["key"])
-    said = {w.target: w.output.new_topic for w in spec.writes if w.output.new_topic is not None}
-    compacted = {sink.topic for sink in topic_sinks(planned.plan) if sink.compacted}
-    replication = Replication.of(config.kafka)
-    topics = new_topics(partitions_of(planned.plan, counts), said, replication, compacted)
-    for created in create_outputs(kafka, topics, config.retry_deadline):
-        count = topics[created].partitions
-        say(f"created topic '{created}' with {count} partition{'' if count == 1 else 's'}")
-    loses = dict.fromkeys(topics, "rows that were delivered are lost")
-    forgets = "it is forgotten which rows were delivered, and they are written again"
-    warn_of_single_copies(kafka, {**loses, control_topic(planned.plan.pipeline): forgets})
+    for cluster in sorted(planned.plan.written_clusters):
+        create_topics(planned, clusters[cluster], counts, config.retry_deadline, say)
     return planned
 
 
-def align_outputs(
-    planned: PlannedPipeline, kafka: KafkaSettings, registry: Registry | None, *, compare: bool
-) -> Findings:
+def align_outputs(planned: PlannedPipeline, clusters: Clusters, *, compare: bool) -> Findings:
     """Return how outputs disagree with topics that exist, and with schemas of their values.
 
     Args:
         planned: With its outputs.
-        kafka: Where the brokers are.
-        registry: None: the configuration names none.
+        clusters: Where brokers and registries are.
         compare: Ask whether schemas are compatible, too; a start learns it when it registers them.
 
     Raises:
@@ -174,75 +157,38 @@ def align_outputs(
         for sink, write in zip(planned.plan.sinks, planned.spec.writes, strict=True)
         if isinstance(sink, TopicSink)
     ]
-    there = describe(kafka, [sink.topic for sink, _ in sinks]) if sinks else {}
+    there = {
+        cluster: describe(
+            clusters[cluster].kafka, [s.topic for s, _ in sinks if s.cluster == cluster]
+        )
+        for cluster in sorted({sink.cluster for sink, _ in sinks})
+    }
     each: list[Findings] = []
     for sink, at in sinks:
-        exists = there[sink.topic].exists
-        topic = look_at_output(kafka, registry, sink, exists=exists, compare=compare)
-        each.append(judge_output(sink, topic, at, kafka.bootstrap))
+        own, exists = clusters[sink.cluster], there[sink.cluster][sink.topic].exists
+        topic = look_at_output(own.kafka, own.registry, sink, exists=exists, compare=compare)
+        each.append(judge_output(sink, topic, at, own.kafka.bootstrap))
     return Findings(
         mistakes=tuple(mistake for found in each for mistake in found.mistakes),
         notices=tuple(notice for found in each for notice in found.notices),
     )
 
 
-def require_registry(planned: PlannedPipeline, registry: Registry | None) -> None:
+def require_registry(planned: PlannedPipeline, clusters: Clusters) -> None:
     """Check that there is a registry where topics are read that need one.
 
     Raises:
         ModelError: There is none.
     """
-    traits = [format_of(topic.format).traits for topic in planned.plan.sources]
-    title = next((each.title for each in traits if each.registered), None)
-    if title is not None and registry is None:
-        raise ModelError(
-            f"pipeline '{planned.spec.name}' reads {title}, and no schema registry is configured",
-            planned.spec.at,
-            "set kafka.schemaRegistry",
-        )
-
-
-def needs_of(spec: PipelineSpec) -> list[Need]:
-    """Return what a pipeline does with topics; nothing where it needs no broker."""
-    letters, own = dead_letter_topic(spec), control_topic(spec.id)
-    if letters is None:
-        return []
-    read = [
-        Need(topic=topic, operation="Read", at=spec.place("query")) for topic in kafka_topics(spec)
-    ]
-    written = [
-        Need(topic=write.output.topic, operation="Write", at=spec.place(*write.at))
-        for write in spec.writes
-        if write.output.topic is not None
-    ]
-    return [
-        *read,
-        *written,
-        Need(topic=letters, operation="Write", at=spec.place("dead_letters")),
-        Need(topic=own, operation="Read", at=spec.at),
-        Need(topic=own, operation="Write", at=spec.at),
-    ]
-
-
-def partitions_of(plan: Flow, counts: Mapping[str, int]) -> dict[str, int]:
-    """Return how many partitions the topics get that a plan writes, where they do not exist.
-
-    A topic has as many as the one that its rows are made of: of several the most; that of the dead
-    letters as many as any of them. Other sources than topics count as many as the state has.
-
-    Args:
-        plan: What writes them.
-        counts: The partitions of the topics that it reads.
-    """
-    counts = {topic.name: counts.get(topic.name, plan.partitions) for topic in plan.sources}
-    found = {
-        sink.topic: max(counts[topic.name] for topic in driving_topics(plan, sink))
-        for sink in topic_sinks(plan)
-    }
-    if plan.dead_letter_topic is not None:
-        most = max(counts[topic.name] for topic in plan.sources if topic.drives)
-        found[plan.dead_letter_topic] = most
-    return found
+    for topic in planned.plan.sources:
+        traits = format_of(topic.format).traits
+        if traits.registered and clusters[topic.cluster].registry is None:
+            raise ModelError(
+                f"pipeline '{planned.spec.name}' reads {traits.title}, and no schema registry is "
+                "configured",
+                planned.spec.at,
+                f"set {registry_key(topic.cluster)}",
+            )
 
 
 def plan_pipeline(
@@ -270,24 +216,26 @@ def plan_pipeline(
     return plan_with_state(spec, config, stored, resolve)
 
 
-def pin_schemas(planned: PlannedPipeline, registry: Registry | None) -> PlannedPipeline:
+def pin_schemas(planned: PlannedPipeline, clusters: Clusters) -> PlannedPipeline:
     """Note, for topics with `on_schema_change: fail`, the schema that others are compared with.
 
     Raises:
         SourceError: A topic has none.
     """
     wanted = [
-        topic.name
+        topic
         for topic in planned.plan.sources
         if planned.spec.topic(topic.name).on_schema_change == "fail" and topic.schema_id is None
     ]
     found: dict[str, int] = {}
-    for name in wanted:
-        latest = registry.latest(f"{name}-value") if registry else None
+    for topic in wanted:
+        name, registry = topic.name, clusters[topic.cluster].registry
+        subject = f"{topic.place.topic}-value"
+        latest = registry.latest(subject) if registry else None
         if latest is None:
             raise SourceError(
                 f"'on_schema_change: fail' of '{name}' needs a schema to compare with, and the "
-                f"schema registry has no subject '{name}-value'",
+                f"schema registry has no subject '{subject}'",
                 planned.spec.place("topics", name, "on_schema_change"),
                 "start when its producer has registered a schema, or remove on_schema_change",
             )

@@ -105,7 +105,12 @@ def outlooks(
     if whole:
         found += _removed(_root(config), {spec.id for spec in specs})
     there = [each for each in found if each.verdict.status != "removed"]
-    writes = [(spec.name, write.output.topic) for spec in specs for write in spec.writes]
+    writes = [
+        (spec.name, write.target)
+        for spec in specs
+        for write in spec.writes
+        if write.output.topic is not None
+    ]
     plans = {each.name: each.new or each.old for each in there}
     readers = {name: Reader.of(name, plan) for name, plan in plans.items() if plan}
     return tuple(
@@ -115,7 +120,7 @@ def outlooks(
                 each.old,
                 each.new,
                 [reader for name, reader in readers.items() if name != each.name],
-                {topic for name, topic in writes if topic and name != each.name},
+                {topic for name, topic in writes if name != each.name},
             ),
         )
         if each.old and (each.new or each.verdict.status == "removed")

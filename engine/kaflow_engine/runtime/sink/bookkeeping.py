@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
-from kaflow_engine.connectors.kafka.admin import delete_topics
-from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.admin import delete_topics, describe
+from kaflow_engine.connectors.kafka.clusters.input_topics import cluster_of, clusters_of
+from kaflow_engine.connectors.kafka.delivery.cluster_sinks import ClusterSinks
 from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.replication import Replication
+from kaflow_engine.connectors.kafka.run_log.clusters import ClusterLogs
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.connectors.local.letters import LocalLetters, letters_folder
@@ -16,6 +18,7 @@ from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.outputs.cluster_specs import section_of
 from kaflow_engine.runtime.planning.plan_codec import plan_of
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
 
@@ -23,40 +26,99 @@ SINK = "output"
 """Name of the one sink in delivery markers."""
 
 
-def run_log_of(config: Config, plan: Flow) -> RunLog:
-    """Return the log of the runs of a plan."""
+def run_log_of(config: Config, plan: Flow, begun: Flow | None = None) -> RunLog:
+    """Return the log of the runs of a plan, with markers in each cluster that it writes to.
+
+    Args:
+        config: Where the clusters are.
+        plan: What is to run.
+        begun: What the open batch was begun with.
+    """
+    return with_clusters(home_log_of(config, plan), config, plan, begun)
+
+
+def home_log_of(config: Config, plan: Flow) -> RunLog:
+    """Return the log that numbers the runs of a plan, and keeps their batches."""
     if plan.dead_letter_topic is None:
         return LocalRunLog(_root(config), plan.pipeline)
-    return _in_topic(config, plan.pipeline)
+    return _in_topic(config, plan.pipeline, plan.cluster)
 
 
-def run_log_found(config: Config, pipeline_id: str) -> RunLog:
-    """Return the log of a pipeline of which only the id is known."""
+def with_clusters(home: RunLog, config: Config, plan: Flow, begun: Flow | None = None) -> RunLog:
+    """Return a log of runs with the markers of other clusters, if there are any.
+
+    Raises:
+        StateError: The configuration does not have a cluster any more that the open batch needs.
+    """
+    of_batch = frozenset[str]() if begun is None else begun.written_clusters
+    others = sorted((plan.written_clusters | of_batch) - {plan.cluster})
+    for name in others:
+        if name not in config.kafka.every:
+            raise StateError(
+                f"the open batch of pipeline '{plan.name}' has rows for cluster '{name}', which is "
+                "not in the configuration",
+                hint="bring it back under kafka.clusters, until the pipeline is caught up",
+            )
+    logs = {name: _in_topic(config, plan.pipeline, name) for name in others}
+    return ClusterLogs(home, logs, of_batch) if logs else home
+
+
+def run_log_found(config: Config, pipeline_id: str, log: BatchLog) -> RunLog:
+    """Return the log of a pipeline of which only the id is known, and its state where it is left.
+
+    Raises:
+        SourceError: No broker of a cluster answers.
+    """
     if run_log_file(_root(config), pipeline_id).exists():
         return LocalRunLog(_root(config), pipeline_id)
-    return _in_topic(config, pipeline_id)
+    state, begun = log.load_state(), log.open_batch()
+    if state is not None:
+        plans = [state.fingerprint, *([begun.plan] if begun else [])]
+        return run_log_of(config, *(plan_of(log.load_plan(each)) for each in plans))
+    topic = control_topic(pipeline_id)
+    there = [
+        name
+        for name, kafka in clusters_of(config.kafka).items()
+        if name and describe(kafka, [topic])[topic].exists
+    ]
+    home = _in_topic(config, pipeline_id)
+    logs = {name: _in_topic(config, pipeline_id, name) for name in there}
+    return ClusterLogs(home, logs) if logs else home
 
 
-def records_of_run(config: Config, plan: Flow, state: StateRecord, start: RunStart) -> RecordSink:
-    """Return what takes the records of a run: rows for topics, and dead letters."""
-    if plan.dead_letter_topic is None:
-        return LocalLetters(
-            folder=local_folder(config, plan.pipeline),
-            state=state.state_id,
-            generation=state.generation,
-        )
-    topics = SinkSettings(
-        kafka=KafkaSettings.configured(config.kafka),
-        pipeline_id=plan.pipeline,
-        state_id=state.state_id,
+def records_of_run(
+    config: Config, plan: Flow, state: StateRecord, start: RunStart
+) -> tuple[RecordSink, LocalLetters | None]:
+    """Return what takes the records of a run, rows for topics and dead letters, and what takes
+    dead letters beside it, where they go into files and rows to topics."""
+    files = LocalLetters(
+        folder=local_folder(config, plan.pipeline),
+        state=state.state_id,
         generation=state.generation,
-        sink=SINK,
-        epoch=start.epoch,
-        epoch_offset=start.epoch_offset,
-        exactly_once=plan.delivery == "exactly_once",
-        delivered=start.delivered_to(SINK),
     )
-    return TopicSink(topics, held=max(start.delivered.values(), default=0))
+    if plan.dead_letter_topic is None:
+        return files, None
+    beside = files if plan.letters == "files" else None
+
+    def topics(cluster: str, known: RunStart) -> TopicSink:
+        settings = SinkSettings(
+            kafka=cluster_of(config.kafka, cluster),
+            pipeline_id=plan.pipeline,
+            state_id=state.state_id,
+            generation=state.generation,
+            sink=SINK,
+            epoch=known.epoch,
+            epoch_offset=known.epoch_offset,
+            exactly_once=plan.delivery == "exactly_once",
+            delivered=known.delivered_to(SINK),
+        )
+        return TopicSink(settings, held=max(known.delivered.values(), default=0))
+
+    home = topics(plan.cluster, start)
+    if not start.others and not plan.cluster:
+        return home, beside
+    others = {cluster: topics(cluster, known) for cluster, known in start.others.items()}
+    return ClusterSinks(home=plan.cluster, sinks={plan.cluster: home, **others}), beside
 
 
 def refuse_moved(log: BatchLog, plan: Flow) -> None:
@@ -67,10 +129,16 @@ def refuse_moved(log: BatchLog, plan: Flow) -> None:
     Raises:
         StateError: The open batch was begun with topics and the plan has none, or the other way.
     """
-    begun = log.open_batch()
-    if begun is None:
+    begun, before = log.open_batch(), open_plan(log)
+    if begun is None or before is None:
         return
-    before = plan_of(log.load_plan(begun.plan))
+    if before.cluster != plan.cluster:
+        was, now = (section_of(each.cluster) for each in (before, plan))
+        raise StateError(
+            f"batch {begun.number} of pipeline '{plan.name}' was begun when {was} knew its runs, "
+            f"and it is {now} now",
+            hint="run it once more as it was, until it is caught up, then change it",
+        )
     if (before.dead_letter_topic is None) != (plan.dead_letter_topic is None):
         had, has = ("topics", "none") if plan.dead_letter_topic is None else ("no topics", "some")
         raise StateError(
@@ -80,8 +148,14 @@ def refuse_moved(log: BatchLog, plan: Flow) -> None:
         )
 
 
+def open_plan(log: BatchLog) -> Flow | None:
+    """Return the plan that the open batch was begun with."""
+    begun = log.open_batch()
+    return None if begun is None else plan_of(log.load_plan(begun.plan))
+
+
 def local_folder(config: Config, pipeline_id: str) -> Path:
-    """Return where the dead letters are of a pipeline that uses no broker."""
+    """Return where the dead letters of a pipeline are that go into files."""
     return letters_folder(_root(config), pipeline_id)
 
 
@@ -90,13 +164,13 @@ def forget_runs(config: Config, plan: Flow) -> None:
     if plan.dead_letter_topic is None:
         run_log_file(_root(config), plan.pipeline).unlink(missing_ok=True)
     else:
-        kafka = KafkaSettings.configured(config.kafka)
-        delete_topics(kafka, [control_topic(plan.pipeline)])
+        for cluster in plan.written_clusters:
+            delete_topics(cluster_of(config.kafka, cluster), [control_topic(plan.pipeline)])
 
 
-def _in_topic(config: Config, pipeline_id: str) -> ControlTopic:
-    kafka = KafkaSettings.configured(config.kafka)
-    return ControlTopic(kafka, pipeline_id, replication=Replication.of(config.kafka))
+def _in_topic(config: Config, pipeline_id: str, cluster: str = "") -> ControlTopic:
+    replication = Replication.of(config.kafka.every[cluster])
+    return ControlTopic(cluster_of(config.kafka, cluster), pipeline_id, replication=replication)
 
 
 def _root(config: Config) -> Path:

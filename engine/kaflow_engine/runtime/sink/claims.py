@@ -24,10 +24,14 @@ class Claims:
     def of(control: RunLog, plan: Flow) -> "Claims":
         """Return what the plan needs; a backfill commits nothing before its end."""
         committed_by = {promised(sink, plan.delivery).commit for sink in plan.sinks}
+        committed_by |= {"driver"} if plan.letters == "files" else set()
         adds = "driver" in committed_by and plan.backfill is None
         exactly_once = plan.delivery == "exactly_once"
         on_brokers = plan.dead_letter_topic is not None
-        transactional = exactly_once and on_brokers and not adds
+        here = plan.written_clusters <= {
+            plan.cluster
+        }  # another one may not know of a newer run yet
+        transactional = exactly_once and on_brokers and not adds and here
         return Claims(control, transactional=transactional, at_once=not exactly_once)
 
     def begin(self) -> None:

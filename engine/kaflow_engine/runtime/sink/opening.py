@@ -15,6 +15,7 @@ from kaflow_engine.state.storage.store import Store
 
 def sinks_of_run(
     records: RecordSink,
+    letters: Sink | None,
     plan: Flow,
     state: StateRecord,
     store: Store,
@@ -26,6 +27,7 @@ def sinks_of_run(
 
     Args:
         records: What takes its records.
+        letters: What takes its dead letters, where they go elsewhere.
         plan: What is to run.
         state: Whose batches they are.
         store: Where a backfill keeps notes of its files.
@@ -39,8 +41,15 @@ def sinks_of_run(
     """
     return (
         records,
+        *((letters,) if letters is not None else ()),
         *open_outputs(plan, state, store, control.require_newest, connections, start.epoch),
     )
+
+
+def registries_of(config: Config) -> dict[str, str]:
+    """Return the addresses of schema registries, by cluster."""
+    every = {name: cluster.schema_registry for name, cluster in config.kafka.every.items()}
+    return {name: url for name, url in every.items() if url is not None}
 
 
 def connections_of(config: Config) -> Connections:

@@ -1,7 +1,6 @@
 """Polls the end offsets of topics over one connection."""
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
@@ -15,6 +14,7 @@ from kaflow_engine.connectors.kafka.client import (
     answer_of,
     open_admin,
 )
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics, OfCluster
 from kaflow_engine.connectors.kafka.topics import ids_of, topic_facts
 from kaflow_engine.runtime.source.inputs import NamedSources
 from kaflow_engine.state.log.batch_log import Offsets, TopicIds
@@ -24,9 +24,10 @@ class EndOffsets:
     """The ends of topics, as a reader of committed records sees them, and of other sources."""
 
     def __init__(
-        self, kafka: KafkaSettings, timeout: int = 10_000, named: NamedSources | None = None
+        self, topics: InputTopics, timeout: int = 10_000, named: NamedSources | None = None
     ) -> None:
-        self._kafka = kafka
+        self._topics = topics
+        self._clients: dict[KafkaSettings, Client[AdminClient]] = {}
         self._named = named or {}
         self._timeout = timeout
 
@@ -37,35 +38,42 @@ class EndOffsets:
             SourceError: No broker answers, or a topic does not exist or may not be read, or another
                 source cannot be read.
         """
-        latest = OffsetSpec.latest()
-        wanted: dict[TopicPartition, Any] = {
-            TopicPartition(topic, p): latest
-            for topic, ps in partitions.items()
-            if topic not in self._named
-            for p in ps
-        }
         found: Offsets = {
             name: dict(self._named[name].latest()) if name in self._named else {}
             for name in partitions
         }
+        for some in self._topics.by_cluster(partitions.keys() - self._named.keys()):
+            asked = {topic: partitions[name] for topic, name in some.names.items()}
+            for topic, partition, end in self._ends(some.kafka, asked):
+                found[some.names[topic]][partition] = end
+        return found
+
+    def _ends(
+        self, kafka: KafkaSettings, partitions: Mapping[str, Iterable[int]]
+    ) -> Iterator[tuple[str, int, int]]:
+        """Yield topic, partition and end of topics of one cluster."""
+        latest, client = OffsetSpec.latest(), self._client(kafka)
+        wanted: dict[TopicPartition, Any] = {
+            TopicPartition(topic, p): latest for topic, ps in partitions.items() for p in ps
+        }
         if not wanted:
-            return found
-        answers = self._client.api.list_offsets(
+            return
+        answers = client.api.list_offsets(
             wanted,
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=PATIENT,
         )
         for place, answer in answers.items():
             try:
-                found[place.topic][place.partition] = answer_of(answer, self._timeout).offset
+                yield place.topic, place.partition, answer_of(answer, self._timeout).offset
             except KafkaException as failure:
-                error = no_offset(self._client, place.topic, failure, self._timeout)
+                error = no_offset(client, place.topic, failure, self._timeout)
                 raise error from failure
-        return found
 
-    @cached_property
-    def _client(self) -> Client[AdminClient]:
-        return open_admin(self._kafka)
+    def _client(self, kafka: KafkaSettings) -> Client[AdminClient]:
+        if kafka not in self._clients:
+            self._clients[kafka] = open_admin(kafka)
+        return self._clients[kafka]
 
     def topic_ids(self, topics: Iterable[str]) -> TopicIds:
         """Return the ids of those topics that exist and have one.
@@ -73,4 +81,11 @@ class EndOffsets:
         Raises:
             SourceError: No broker answers, or a topic may not be described.
         """
-        return ids_of(topic_facts(self._client, topics, self._timeout))
+        return {
+            some.names[topic]: known
+            for some in self._topics.by_cluster(topics)
+            for topic, known in self._ids(some).items()
+        }
+
+    def _ids(self, some: OfCluster) -> dict[str, str]:
+        return ids_of(topic_facts(self._client(some.kafka), some.names, self._timeout))

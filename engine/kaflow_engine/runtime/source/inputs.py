@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kaflow_engine.connectors.journal.folder import journal_folder
-from kaflow_engine.connectors.kafka.admin import KNOWN_BEFORE_S, offsets, require
-from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.topics import topic_ids
+from kaflow_engine.connectors.kafka.admin import KNOWN_BEFORE_S
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics
 from kaflow_engine.connectors.sources.contract import NamedSource, SourcePlace, StartPolicy
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.sources import SourceParams
+from kaflow_engine.model.outputs.cluster_specs import KafkaConfig
 from kaflow_engine.runtime.clock.batch_clock import wall_clock
 from kaflow_engine.runtime.planning.plan_codec import plan_of
 from kaflow_engine.state.log.batch_log import BatchLog, Offsets, TopicIds
@@ -27,7 +27,7 @@ ConnectionOf = Callable[[SourceParams], Mapping[str, str]]
 class Inputs:
     """Partitions and offsets of whatever a pipeline reads."""
 
-    kafka: KafkaSettings
+    topics: InputTopics
     named: NamedSources = field(default_factory=dict[str, NamedSource])
 
     def partitions(self, plan: Flow, new: bool = False) -> dict[str, int]:
@@ -44,7 +44,8 @@ class Inputs:
         named = {t.name: len(self.named[t.name].partitions()) for t in plan.sources if t.connector}
         if not topics:
             return named
-        return require(self.kafka, topics, unknown_for=0.0 if new else KNOWN_BEFORE_S) | named
+        wait = 0.0 if new else KNOWN_BEFORE_S
+        return self.topics.partitions(topics, unknown_for=wait) | named
 
     def ids(self, names: Iterable[str]) -> TopicIds:
         """Return the ids of those that are topics and have one.
@@ -53,7 +54,7 @@ class Inputs:
             SourceError: No broker answers.
         """
         topics = self._topics(names)
-        return topic_ids(self.kafka, topics) if topics else {}
+        return self.topics.ids(topics) if topics else {}
 
     def finite(self, names: Iterable[str]) -> frozenset[str]:
         """Return those all of whose records are there already."""
@@ -77,7 +78,7 @@ class Inputs:
             SourceError: A topic or source cannot be read.
         """
         topics = {name: counts[name] for name in self._topics(counts)}
-        found: Offsets = offsets(self.kafka, topics, when, committed=committed) if topics else {}
+        found: Offsets = self.topics.offsets(topics, when, committed=committed) if topics else {}
         for name in counts.keys() - topics.keys():
             found[name] = dict(self.named[name].start(when))
         return found
@@ -87,12 +88,12 @@ class Inputs:
 
 
 def open_inputs(
-    kafka: KafkaSettings, log: BatchLog, plan: Flow, root: Path, connection: ConnectionOf
+    kafka: KafkaConfig, log: BatchLog, plan: Flow, root: Path, connection: ConnectionOf
 ) -> Inputs:
     """Return what a plan reads, and what batches read that its state has begun with another one.
 
     Args:
-        kafka: Where the topics are.
+        kafka: Where the clusters are.
         log: Of the state, if there is one.
         plan: What will run.
         root: The folder of all states.
@@ -106,7 +107,8 @@ def open_inputs(
     named: dict[str, NamedSource] = {}
     for each in plans:
         named |= open_sources(each, log.store, root, connection)
-    return Inputs(kafka, named)
+    topics = InputTopics.of(kafka, [topic for each in plans for topic in each.sources])
+    return Inputs(topics, named)
 
 
 def open_sources(plan: Flow, store: Store, root: Path, connection: ConnectionOf) -> NamedSources:

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters.input_topics import OfCluster
 from kaflow_engine.runtime.source.offsets import spark_offsets, spark_partitions
 from kaflow_engine.state.log.batch_log import Offsets, Ranges
 
@@ -83,13 +85,18 @@ def stream_frame(
     return _records(spark.readStream.format("kafka").options(**options).load())
 
 
-def range_frame(
-    spark: SparkSession, kafka: KafkaSettings, pipeline: str, ranges: Ranges
-) -> DataFrame:
-    """Return the records (columns of RECORDS) of exactly these ranges; one must not be empty."""
+def range_frame(spark: SparkSession, topics: OfCluster, pipeline: str, ranges: Ranges) -> DataFrame:
+    """Return the records (columns of RECORDS) of exactly these ranges; one must not be empty.
+
+    Args:
+        spark: The session.
+        topics: Of one cluster; their records are of what the pipeline calls them.
+        pipeline: Name for the group of its consumers.
+        ranges: By topic.
+    """
     wanted = _filled(ranges)
     options = {
-        **_options(kafka, pipeline, wanted),
+        **_options(topics.kafka, pipeline, wanted),
         "assign": spark_partitions(wanted),
         "startingOffsets": spark_offsets(
             {t: {p: r[0] for p, r in ps.items()} for t, ps in wanted.items()}
@@ -98,7 +105,11 @@ def range_frame(
             {t: {p: r[1] for p, r in ps.items()} for t, ps in wanted.items()}
         ),
     }
-    return _records(spark.read.format("kafka").options(**options).load())
+    found = _records(spark.read.format("kafka").options(**options).load())
+    if not topics.are_renamed:
+        return found
+    called = ", ".join(f"'{topic}', '{name}'" for topic, name in topics.names.items())
+    return found.withColumn("topic", F.expr(f"element_at(map({called}), topic)"))
 
 
 def _options(
@@ -107,7 +118,11 @@ def _options(
     own = {
         "includeHeaders": "true",
         "kafka.isolation.level": "read_committed",
-        **fetch_options(pipeline, sum(len(partitions) for partitions in topics.values())),
+        # Spark knows kept consumers by group and topic, not by brokers
+        **fetch_options(
+            f"{pipeline}.{kafka.cluster}" if kafka.cluster else pipeline,
+            sum(len(partitions) for partitions in topics.values()),
+        ),
     }
     return {**OPTIONS, **kafka.spark(), **own}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics
 from kaflow_engine.connectors.sources.contract import NamedSource, RangeRead
 from kaflow_engine.runtime.source.history import Histories, TopicHistory
 from kaflow_engine.runtime.source.history_files import history_frame
@@ -24,7 +24,7 @@ class RecordSource:
     """Reads ranges, each time the same records."""
 
     spark: SparkSession
-    kafka: KafkaSettings
+    topics: InputTopics
     pipeline: str
     histories: Histories = field(default_factory=dict[str, TopicHistory])
     topic_ids: TopicIds = field(default_factory=dict[str, str])
@@ -45,8 +45,9 @@ class RecordSource:
                  for read in reads_of(self.named[name], ps)]  # fmt: skip
         rest = {topic: ps for topic, ps in rest.items() if topic not in self.named}
         frames = [history_frame(self.spark, self.histories[t], ps) for t, ps in past.items()]
-        if rest:
-            frames.append(range_frame(self.spark, self.kafka, self.pipeline, rest))
+        for some in self.topics.by_cluster(rest):
+            of_cluster = {topic: rest[name] for topic, name in some.names.items()}
+            frames.append(range_frame(self.spark, some, self.pipeline, of_cluster))
         if reads:
             frames.append(named_frame(self.spark, reads))
         return reduce(DataFrame.unionByName, frames)

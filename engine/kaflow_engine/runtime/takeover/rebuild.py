@@ -168,7 +168,7 @@ def new_state_of(
     """
     if plan.backfill is not None:
         root = Path(config.state.rocksdb.path).absolute()
-        return partial(new_backfill_state, plan, plan.backfill, root, inputs.kafka, now, histories)
+        return partial(new_backfill_state, plan, plan.backfill, root, inputs.topics, now, histories)
     reset = config.kafka.consumer.auto_offset_reset
     if rebuild is not None and rebuild.approval.begin != "continue":
         reset = rebuild.approval.begin

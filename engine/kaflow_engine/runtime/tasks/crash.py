@@ -22,6 +22,7 @@ CrashPoint = Literal[
     "before_commit",
     "piece_committed",
     "committed",
+    "next_cluster",
     "before_table",
     "table_taken",
     "before_commit_log",
@@ -36,7 +37,8 @@ CrashPoint = Literal[
 ]
 """In the order in which a batch passes them: before and after every step of the protocol.
 
-Those of files and tables only where rows go into a table; the last two at the end of a backfill.
+Those of files and tables only where rows go into a table; `next_cluster` where they go to several
+clusters; the last two at the end of a backfill.
 """
 
 VARIABLE = "KAFLOW_CRASH_AT"

@@ -1,7 +1,7 @@
 """Where the rows of a plan go: the kinds of its sinks, and the outputs that they are given."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from kaflow_engine.operators.rows.change_rows import change_rows
 from kaflow_engine.operators.rows.table_rows import partition_column, typed_rows
 from kaflow_engine.plugins.installed import SINKS
 from kaflow_engine.plugins.state import Owner
+from kaflow_engine.runtime.tasks.letter_rows import letter_rows
 
 NO_CONNECTIONS = Connections()
 
@@ -74,9 +75,21 @@ def promised(sink: Sink, delivery: Delivery) -> Capabilities:
 def column_outputs(
     plan: Flow, connections: Connections = NO_CONNECTIONS
 ) -> tuple[ColumnOutput, ...]:
-    """Return the outputs of a plan whose rows are columns; those of others leave as records."""
+    """Return the outputs of a plan whose rows are columns, a table of dead letters among them;
+    those of others leave as records."""
     found = (_column_output(plan, sink, connections) for sink in plan.sinks)
-    return tuple(output for output in found if output is not None)
+    outputs = (*found, letter_output(plan, connections))
+    return tuple(output for output in outputs if output is not None)
+
+
+def letter_output(plan: Flow, connections: Connections) -> ColumnOutput | None:
+    """Return the table of dead letters; None where they go elsewhere."""
+    sink = plan.letters
+    if not isinstance(sink, ConnectorSink):
+        return None
+    outlet = kind_of(sink).outlet
+    assert outlet is not None
+    return replace(_connector(sink, outlet, connections, plan.delivery), typed=letter_rows)
 
 
 def _column_output(plan: Flow, sink: Sink, connections: Connections) -> ColumnOutput | None:

@@ -15,7 +15,7 @@ from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.contract import Owner, TaskPart, TaskSink, Written
 from kaflow_engine.connectors.record_sink import RecordSink
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.records import TABLE_ROW
+from kaflow_engine.flow.records import DEAD_LETTER, TABLE_ROW
 from kaflow_engine.formats.schema_registry import UnknownSchema
 from kaflow_engine.measures import Measures, to_json
 from kaflow_engine.operators.output.refused import refused_letters
@@ -24,7 +24,12 @@ from kaflow_engine.plugins.metrics import PluginMetrics
 from kaflow_engine.plugins.state import Learned
 from kaflow_engine.plugins.state import Owner as StateOwner
 from kaflow_engine.runtime.tasks.crash import crash_point
-from kaflow_engine.runtime.tasks.outputs import NO_CONNECTIONS, ColumnOutput, column_outputs
+from kaflow_engine.runtime.tasks.outputs import (
+    NO_CONNECTIONS,
+    ColumnOutput,
+    column_outputs,
+    letter_output,
+)
 from kaflow_engine.runtime.tasks.side_outputs import OpenSideOutputs
 from kaflow_engine.runtime.tasks.timed_state import TimedReader
 from kaflow_engine.state.copies.copies import ready_copy
@@ -53,10 +58,12 @@ class TaskSettings:
     """What takes records; None: rows of schema OUTPUT come back to the driver instead."""
     driver: int
     """Process id of the driver."""
-    registry: str | None = None
-    """Address of the schema registry."""
+    registries: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Addresses of schema registries, by cluster."""
     schemas: Mapping[int, str] | None = None
     """Writer schemas by id, where they do not come from a registry."""
+    letters: TaskSink | None = None
+    """What takes dead letters that go into files, beside rows that go to topics."""
     connections: Connections = NO_CONNECTIONS
     """Where outside systems are that rows go to."""
     copies: CopyPlace | None = None
@@ -163,16 +170,32 @@ class WorkerTask:
                         letters = self._write_columns(into, mine)
                     if letters is not None:
                         rows = pa.concat_tables([rows, letters])
+        rows = self._deliver_letters(rows)
         if rows.num_rows:
             with self.timed("deliver"):
                 self._write(settings.sink, rows, "deliver", "records")
+
+    def _deliver_letters(self, rows: pa.Table) -> pa.Table:
+        """Hand dead letters over that do not leave with rows; returns the rows that are left."""
+        plan, letters = self._settings.plan, self._settings.letters
+        table = letter_output(plan, self._settings.connections)
+        if table is None and letters is None:
+            return rows
+        dead = pc.equal(rows["kind"], DEAD_LETTER)
+        if (mine := rows.filter(dead)).num_rows:
+            with self.timed("deliver"):
+                if table is not None:
+                    self._write_columns(table, mine)
+                    self._notes.append({"dead_letters": mine.num_rows})
+                elif letters is not None:
+                    self._write(letters, mine, "deliver", "dead_letters")
+        return rows.filter(pc.invert(dead))
 
     def _write_columns(self, into: ColumnOutput, rows: pa.Table) -> pa.Table | None:
         """Write rows as columns; returns dead letters about those that the sink refused."""
         state, plan = self._settings.state, self._settings.plan
         owner = Owner(state=state.state_id, generation=state.generation, epoch=self._settings.epoch)
-        task = into.outlet.task(into.output, owner)
-        name = into.output.name
+        task, name = into.outlet.task(into.output, owner), into.output.name
         written = self._write(task, into.typed(rows), "table", name, into.owner)
         if not written.refused:
             return None
@@ -225,11 +248,11 @@ class WorkerTask:
         """Return those of the configuration, by name."""
         return self._settings.connections.of("secrets", None)
 
-    def avro_schema(self, schema_id: int) -> str:
-        """Return the writer schema registered under an id."""
+    def avro_schema(self, schema_id: int, cluster: str = "") -> str:
+        """Return the writer schema registered under an id, with the registry of a cluster."""
         known = self._settings.schemas
         if known is None:
-            return _registry(self._settings.registry or "").by_id(schema_id)
+            return _registry(self._settings.registries.get(cluster, "")).by_id(schema_id)
         if schema_id not in known:
             raise UnknownSchema(schema_id)
         return known[schema_id]

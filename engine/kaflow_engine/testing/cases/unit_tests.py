@@ -62,7 +62,7 @@ class _Names:
             if table is None:
                 known = [".".join(key) for key in self._properties.tables]
                 raise UnknownName("source", f"{first}.{second}", known, node.at)
-            return table.topic, table.spec.config.dimension
+            return table.called, table.spec.config.dimension
         if first not in self._models:
             raise UnknownName("model", first, self._models, node.at)
         return self._models[first].writes[0].target, False

@@ -77,7 +77,7 @@ class _LocalTask:
     def learned(self) -> Learned:
         return self._world.learned
 
-    def avro_schema(self, schema_id: int) -> str:
+    def avro_schema(self, schema_id: int, cluster: str = "") -> str:
         return self._schema_by_id(schema_id)
 
 

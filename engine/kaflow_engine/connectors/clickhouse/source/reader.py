@@ -84,6 +84,10 @@ class ClickHouseReader:
         query = f"SELECT {part}, {known} FROM {table.name}{conditions} GROUP BY {part}"
         return [(row[0], row[1]) for row in self._server.rows(_READING, query)]
 
+    def rows_of(self, query: str) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a query of the author's."""
+        return [tuple(row) for row in self._server.rows(_READING, query)]
+
     def _boundary(self, table: Table, after: Key | None, size: int) -> tuple[Key | None, bool]:
         """Return the key with which a page ends, and whether no other follows.
 

@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaException, Producer
 
@@ -28,6 +29,15 @@ PATIENCE = 3 * TIMEOUT
 every ten seconds."""
 _AT_ONCE = 1_000
 """Letters of one transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The partition that a record came from, and is sent to."""
+
+    cluster: str
+    topic: str
+    partition: int
 
 
 def redriven_topic(letters_topic: str) -> str:
@@ -61,8 +71,26 @@ def redriven_letters(
         SourceError: The topic of notes cannot be read.
         StateError: A transaction stays open.
     """
-    topic = redriven_topic(letters_topic)
     require(settings, [letters_topic])
+    topic, known_as = redriven_topic(letters_topic), letters_id(settings, letters_topic)
+    return redriven_notes(settings, topic, known_as, patience)
+
+
+def redriven_notes(
+    settings: KafkaSettings, topic: str, known_as: str, patience: int = PATIENCE
+) -> frozenset[str]:
+    """Return the places of the dead letters whose records were sent to topics of a cluster again.
+
+    Args:
+        settings: How to reach the brokers.
+        topic: The one of notes; it may not be there.
+        known_as: What tells the place where the letters are from others.
+        patience: Milliseconds to wait for open transactions.
+
+    Raises:
+        SourceError: The topic of notes cannot be read.
+        StateError: A transaction stays open.
+    """
     if not describe(settings, [topic])[topic].exists:
         return frozenset()
     end = offsets(settings, {topic: 1}, "latest", committed=False)[topic][0]
@@ -72,9 +100,8 @@ def redriven_letters(
     finally:
         reader.close()
     noted = [key.partition("@") for key in keys]
-    mine = _topic_id(settings, letters_topic)
     # notes of earlier versions name no topic
-    return frozenset(letter for letter, _, noted_id in noted if noted_id in ("", mine))
+    return frozenset(letter for letter, _, noted_id in noted if noted_id in ("", known_as))
 
 
 def find_letters(
@@ -133,26 +160,59 @@ def redrive(
         SinkError: A broker refuses, or another redrive of the pipeline has begun.
         StateError: The topic of notes would forget some, or another redrive into it does not end.
     """
-    notes = redriven_topic(topic)
+
+    def wanted() -> list[tuple[Letter, Place]]:
+        found = chosen(find_letters(settings, topic, pipeline, patience), where)
+        return [
+            (letter, Place(cluster="", topic=letter.topic, partition=letter.partition))
+            for letter in found
+            if can_redrive(letter)
+        ]
+
+    notes, known_as = redriven_topic(topic), letters_id(settings, topic)
+    return send_again(settings, notes, known_as, pipeline_id, wanted, on_progress)
+
+
+def send_again(
+    settings: KafkaSettings,
+    notes: str,
+    known_as: str,
+    pipeline_id: str,
+    wanted: Callable[[], Sequence[tuple[Letter, Place]]],
+    on_progress: Callable[[int, int], None] = lambda done, of: None,
+) -> list[Letter]:
+    """Send records to topics of one cluster, which notes it in the same transactions.
+
+    Args:
+        settings: How to reach the brokers.
+        notes: The topic of notes.
+        known_as: What tells the place where the letters are from others.
+        pipeline_id: Of the pipeline.
+        wanted: Says which letters, and where their records go, once no other redrive runs.
+        on_progress: Hears how many of how many were sent.
+
+    Returns:
+        The letters.
+
+    Raises:
+        SinkError: A broker refuses, or another redrive of the pipeline has begun.
+        StateError: The topic of notes would forget some.
+    """
     if not create_kept(settings, notes, {"cleanup.policy": "compact"}, Replication()):
         _refuse_other_policy(settings, notes)
     name = transactional_id(pipeline_id, "redrive")
     # a redrive that still runs is fenced before the notes are read
     client = open_transactional(settings, name, settings.transaction_timeout, TIMEOUT)
-    wanted = [
-        letter
-        for letter in chosen(find_letters(settings, topic, pipeline, patience), where)
-        if can_redrive(letter)
-    ]
-    done, letters_id = 0, _topic_id(settings, topic)
-    for some in _batches(wanted):
-        _send(client, notes, some, pipeline_id, letters_id)
+    letters, done = list(wanted()), 0
+    for start in range(0, len(letters), _AT_ONCE):
+        some = letters[start : start + _AT_ONCE]
+        _send(client, notes, some, pipeline_id, known_as)
         done += len(some)
-        on_progress(done, len(wanted))
-    return wanted
+        on_progress(done, len(letters))
+    return [letter for letter, _ in letters]
 
 
-def _topic_id(settings: KafkaSettings, topic: str) -> str:
+def letters_id(settings: KafkaSettings, topic: str) -> str:
     """Return what tells a topic from others that have its name before or after it."""
     return topic_ids(settings, [topic]).get(topic, "")
 
@@ -172,32 +232,27 @@ def _refuse_other_policy(settings: KafkaSettings, notes: str) -> None:
         )
 
 
-def _batches(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
-    for start in range(0, len(letters), _AT_ONCE):
-        yield letters[start : start + _AT_ONCE]
-
-
 def _send(
     client: Client[Producer],
     notes: str,
-    letters: Sequence[Letter],
+    letters: Sequence[tuple[Letter, Place]],
     pipeline_id: str,
-    letters_id: str,
+    known_as: str,
 ) -> None:
     receipts, now = Receipts(), int(time.time() * 1000)
     try:
         client.api.begin_transaction()
-        for letter in letters:
+        for letter, place in letters:
             client.api.produce(
-                letter.topic,
+                place.topic,
                 letter.value,
                 letter.key,
-                letter.partition,
+                place.partition,
                 on_delivery=receipts,
                 headers=redriven_headers(letter, pipeline_id),
             )
-            note = json.dumps({"at": now, "topic": letter.topic})
-            key = note_key(letter.letter, letters_id)
+            note = json.dumps({"at": now, "topic": place.topic})
+            key = note_key(letter.letter, known_as)
             client.api.produce(notes, note, key, 0, on_delivery=receipts)
             client.api.poll(0)
         client.api.commit_transaction(TIMEOUT / 1000)

@@ -110,7 +110,7 @@ class Writer:
     pid: int
 
 
-_WRITERS: dict[tuple[str, str], Writer] = {}
+_WRITERS: dict[tuple[str, str, str], Writer] = {}
 _LEFT: list[Writer] = []
 """Those that were left in a transaction. librdkafka 2.16 may end the process where such a client is
 destroyed before its partitions are in the transaction (an assertion in rdkafka_txnmgr.c)."""
@@ -123,7 +123,7 @@ def writer_of(sink: SinkSettings, crash_point: Callable[[str], None]) -> Writer:
         TakenOver: A newer run has started.
         SinkError: No broker answers, or it refuses.
     """
-    name = (sink.pipeline_id, sink.sink)
+    name = _name(sink)
     found = _WRITERS.get(name)
     if found is not None:
         same = (found.epoch, found.exactly_once, found.settings, found.pid)
@@ -137,15 +137,19 @@ def writer_of(sink: SinkSettings, crash_point: Callable[[str], None]) -> Writer:
 
 def discard(sink: SinkSettings) -> None:
     """Forget this process's writer for the sink."""
-    _WRITERS.pop((sink.pipeline_id, sink.sink), None)
+    _WRITERS.pop(_name(sink), None)
 
 
 def leave(sink: SinkSettings) -> None:
     """Forget this process's writer for the sink, whose transaction is open; the next run fences it,
     which aborts that."""
-    writer = _WRITERS.pop((sink.pipeline_id, sink.sink), None)
+    writer = _WRITERS.pop(_name(sink), None)
     if writer is not None and writer.exactly_once:
         _LEFT.append(writer)
+
+
+def _name(sink: SinkSettings) -> tuple[str, str, str]:
+    return sink.pipeline_id, sink.sink, sink.kafka.cluster
 
 
 def is_newest(sink: SinkSettings) -> bool:

@@ -9,8 +9,6 @@ from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.undelivered import counts, require_same
 from kaflow_engine.connectors.kafka.sink import KafkaTopics
 
-_SLOTS = "slots"
-
 
 @dataclass(frozen=True, slots=True)
 class TopicSink:
@@ -38,7 +36,7 @@ class TopicSink:
     def write(self, part: TaskPart) -> Written:
         """Write rows of schema OUTPUT with their markers, in one transaction or in several."""
         begun = self.settings.has_begun(part.batch)
-        notes = [{_SLOTS: list(counts(part.rows).items())}] if begun else []
+        notes = [{self._slots: list(counts(part.rows).items())}] if begun else []
         done = deliver(self.settings, part.batch, part.rows, part.passing, part.mark, part.alone)
         said = {"delivered": done.rows, "dead_letters": done.dead_letters}
         return Written(rows=done.by_topic, notes=(*notes, said), phases=done.phases)
@@ -49,13 +47,18 @@ class TopicSink:
         if same and self.settings.has_begun(batch.number):
             found: Counter[int] = Counter()
             for note in batch.notes:
-                for slot, rows in note.get(_SLOTS, ()):
+                for slot, rows in note.get(self._slots, ()):
                     found[slot] += rows
             require_same(self.settings, batch.number, found, alone=True)
 
     def delivered(self, batch: int) -> bool:
         """Tell whether a marker names a batch, or a later one."""
         return self.held >= batch
+
+    @property
+    def _slots(self) -> str:
+        """What a task calls the numbers of rows that it had for this cluster."""
+        return f"slots {self.settings.kafka.cluster}".strip()
 
     def finish(self) -> None:
         """Do nothing: every batch was visible when its tasks were done."""

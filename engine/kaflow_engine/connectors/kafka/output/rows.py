@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from kaflow_engine.connectors.kafka.topic_schemas import registry_of
+from kaflow_engine.connectors.kafka.clusters.reached import registry_of
 from kaflow_engine.errors import SourceError
 from kaflow_engine.formats.contract import format_of, no_schema
 from kaflow_engine.formats.decoded import Decoded
@@ -18,6 +18,7 @@ def decode_rows(
     form: str,
     columns: Sequence[Column],
     values: pa.Array | pa.ChunkedArray,
+    cluster: str = "",
 ) -> Decoded:
     """Decode values of an output topic.
 
@@ -27,11 +28,12 @@ def decode_rows(
         form: The name of a format.
         columns: Of the rows.
         values: binary, none null.
+        cluster: Where the topic is.
 
     Raises:
         SourceError: Schemas are needed, and there is no registry, or it does not answer.
     """
-    written, registry = format_of(form), registry_of(config)
+    written, registry = format_of(form), registry_of(config, cluster)
     if registry is not None:
         return written.decode(values, columns, registry.by_id)
     if written.traits.registered:

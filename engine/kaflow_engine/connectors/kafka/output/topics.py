@@ -6,6 +6,7 @@ from typing import Literal
 
 from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.clusters.reached import registry_key
 from kaflow_engine.connectors.kafka.replication import Replication
 from kaflow_engine.errors import Location, SinkError
 from kaflow_engine.flow.sinks import TopicSink
@@ -39,7 +40,11 @@ def subjects(sink: TopicSink) -> Iterator[tuple[Subject, str]]:
 
 
 def register_output(
-    registry: Registry | None, subject: Subject, schema: str, at: Location | None = None
+    registry: Registry | None,
+    subject: Subject,
+    schema: str,
+    at: Location | None = None,
+    cluster: str = "",
 ) -> int:
     """Register a schema of an output topic and return its id.
 
@@ -48,20 +53,21 @@ def register_output(
         subject: Of the values or of the keys.
         schema: Their schema.
         at: Where the author wrote the output.
+        cluster: Where the topic is.
 
     Raises:
         SinkError: There is no registry, or it refuses; says what the registry said.
     """
     written = format_of(subject.format)
     if registry is None:
-        raise without_registry(subject, at)
+        raise without_registry(subject, at, cluster)
     try:
         return written.register(registry, subject.name, schema)
     except SinkError as error:
         raise SinkError(error.message, error.at or at, error.hint) from error
 
 
-def without_registry(subject: Subject, at: Location | None) -> SinkError:
+def without_registry(subject: Subject, at: Location | None, cluster: str = "") -> SinkError:
     """Return why an output cannot be written whose schema has no registry to go to."""
     title = format_of(subject.format).traits.title
     key = subject.part == "key"
@@ -70,7 +76,7 @@ def without_registry(subject: Subject, at: Location | None) -> SinkError:
     return SinkError(
         f"{what} {title}, and no schema registry is configured",
         at,
-        f"set kafka.schemaRegistry, or write output.{'key_format' if key else 'format'}: json",
+        f"set {registry_key(cluster)}, or write output.{'key_format' if key else 'format'}: json",
     )
 
 

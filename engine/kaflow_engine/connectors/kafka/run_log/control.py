@@ -89,6 +89,12 @@ class ControlTopic:
         nothing = to_bytes(Slot("clock", None))  # removes what never was, so nothing stays of it
         return write_acknowledged(self.settings, self.topic, [nothing], self._timeout)
 
+    def look(self, state_id: str, generation: int) -> RunStart:
+        """Return what was delivered so far, by runs that may still deliver; nothing is begun."""
+        self.ensure()
+        markers = self._view(committed=True)
+        return run_start(markers, state_id, generation, markers.epoch, -1)
+
     def start_run(
         self,
         state_id: str,
@@ -235,9 +241,9 @@ class ControlTopic:
         """Let go of the driver's producer."""
         self._driver = None
 
-    def _view(self) -> ControlView:
+    def _view(self, committed: bool = False) -> ControlView:
         view = ControlView()
-        reader = ControlReader(self.settings, self.topic, self._timeout, committed=False)
+        reader = ControlReader(self.settings, self.topic, self._timeout, committed)
         try:
             view.take(reader.read_on())
         finally:

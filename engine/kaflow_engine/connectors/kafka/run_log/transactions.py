@@ -194,10 +194,10 @@ def newest_epoch(settings: KafkaSettings, topic: str, start: int, timeout: int) 
 def out_of_time(settings: KafkaSettings, doing: str) -> OutOfTime:
     """Return the error for a transaction that the brokers gave up, or would have."""
     allowed = settings.transaction_timeout / 1000
+    limit = settings.own("'kafka.transaction_timeout'")
     return OutOfTime(
-        f"a transaction took longer than the {allowed:g} s of 'kafka.transaction_timeout' "
-        f"({doing})",
-        hint="the batch goes on in smaller transactions; raise 'kafka.transaction_timeout' if this "
+        f"a transaction took longer than the {allowed:g} s of {limit} ({doing})",
+        hint=f"the batch goes on in smaller transactions; raise {limit} if this "
         "comes again, and look for a quota or for brokers that are overloaded",
     )
 

@@ -70,6 +70,11 @@ class PostgresReader:
             query = f"SELECT {part}, {known} FROM {table.name}{conditions} GROUP BY {part}"
             return self._asked(connection, query).fetchall()
 
+    def rows_of(self, query: str) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a query of the author's."""
+        with self._open() as connection:
+            return self._asked(connection, query).fetchall()
+
     def _boundary(
         self, connection: "Connection[Any]", table: Table, after: Key | None, size: int
     ) -> tuple[Key | None, bool]:

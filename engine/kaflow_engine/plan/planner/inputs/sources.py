@@ -147,6 +147,7 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 phases=tuple(_phase(phase, declared_columns(said)) for phase in said.phases),
                 topic=said.topic if said.reads_topic else None,
                 handover=_handover(said.handover) if said.reads_topic else None,
+                cluster=said.cluster or "" if said.reads_topic else "",
             )
         case WebsocketSourceSpec():
             return WebsocketParams(
@@ -233,4 +234,6 @@ def _handover(said: HandoverSpec) -> HandoverParams:
         columns=None if columns is None else (columns.partition, columns.offset),
         offsets=None if offsets is None else tuple((int(p), at) for p, at in offsets.items()),
         time=None if said.time is None else round(said.time.timestamp() * 1000),
+        query=said.query,
+        start_at=said.start_at,
     )

@@ -66,7 +66,7 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
     topic = output.write.output.topic
     assert topic is not None
     return TopicSink(
-        id=sink_id(topic),
+        id=sink_id(output.write.target),
         inputs=inputs,
         exchange=exchange,
         key=name,
@@ -81,11 +81,12 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         coalesced=coalesced,
         headers=headers.name if (headers := output.headers) else None,
         operation=output.write.output.operation_header,
+        cluster=output.write.output.cluster or "",
     )
 
 
 def sink_id(target: str) -> str:
-    """Return the id of the sink that writes a topic or table."""
+    """Return the id of the sink that writes a target."""
     return f"sink:{target}"
 
 

@@ -41,7 +41,7 @@ def throttled(
         chain = chains[sink.inputs[0]]
         number = 1 + sum(each.state // STATES == chain for each in found)
         throttle = Throttle(
-            id=f"throttle:{sink.topic}",
+            id=f"throttle:{sink.target}",
             state=timed_state(chain, number),
             inputs=sink.inputs,
             every=every,

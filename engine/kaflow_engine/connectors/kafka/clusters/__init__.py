@@ -1,0 +1,1 @@
+"""Several clusters: how each is reached, and which topics are where."""
