@@ -37,6 +37,7 @@ from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
 from kaflow_engine.runtime.sink.bookkeeping import (
     home_log_of,
+    log_at_home,
     open_plan,
     records_of_run,
     refuse_moved,
@@ -133,7 +134,7 @@ class PipelineRun:
             BatchLog(LocalStore(directory)), self.plan, self.change, connections_of(self.config)
         )
         if approved is not None:
-            self._end(approved, directory, home_log_of(self.config, approved.plan))
+            self._end(approved, directory, log_at_home(self.config, approved.plan, control))
         run, log, state = self._begin(directory, control, resources, self.plan)
         return self._live(run, log, state, directory)
 
@@ -222,8 +223,7 @@ class PipelineRun:
         start: RunStart,
         carrier: Checkpointer | None,
     ) -> Run:
-        connections = connections_of(self.config)
-        checkpoint = self.config.state.rocksdb.checkpoint
+        connections, checkpoint = connections_of(self.config), self.config.state.rocksdb.checkpoint
         records, letters = records_of_run(self.config, plan, state, start)
         shipment = Shipment.of(
             TaskSettings(

@@ -11,7 +11,7 @@ from kaflow_engine.connectors.letters import Letter
 from kaflow_engine.connectors.postgres.client import open_connection, translated
 from kaflow_engine.connectors.postgres.names import Names, statement
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.letters import LETTER_COLUMNS
+from kaflow_engine.flow.sinks import LETTER_COLUMNS
 
 _NAMED = ("topic", "partition", "offset", "phase", "error", "message", "attempt", "chain")
 """What tells one from others: a record fails once in each part of a pipeline."""

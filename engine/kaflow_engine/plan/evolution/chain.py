@@ -16,10 +16,9 @@ from kaflow_engine.flow.decodes import decode_id
 from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import operator_of, projects_of, source_of, throttle_of
-from kaflow_engine.flow.letters import home_of
 from kaflow_engine.flow.numbers import join_id, ledger_id, state_in
 from kaflow_engine.flow.operators import Decode, KeyedJoin, Project
-from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink, home_of
 from kaflow_engine.flow.tables import Materialize
 from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.model.key_formats import TEXT

@@ -12,9 +12,8 @@ from kaflow_engine.flow.graph import (
     gathered_to,
     projects_of,
 )
-from kaflow_engine.flow.letters import letters_called
 from kaflow_engine.flow.operators import Gathers
-from kaflow_engine.flow.sinks import OPERATION, Sink, TopicSink
+from kaflow_engine.flow.sinks import OPERATION, Sink, TopicSink, letters_called
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY, KEY_BYTES, NULL_VALUE

@@ -44,6 +44,13 @@ def home_log_of(config: Config, plan: Flow) -> RunLog:
     return _in_topic(config, plan.pipeline, plan.cluster)
 
 
+def log_at_home(config: Config, plan: Flow, known: RunLog) -> RunLog:
+    """Return the log of an earlier plan: the one that is known, if its runs were noted there."""
+    found = home_log_of(config, plan)
+    same = isinstance(found, ControlTopic) and isinstance(known, ControlTopic)
+    return found if same and found.settings != known.settings else known
+
+
 def with_clusters(home: RunLog, config: Config, plan: Flow, begun: Flow | None = None) -> RunLog:
     """Return a log of runs with the markers of other clusters, if there are any.
 

@@ -5,7 +5,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from kaflow_engine.connectors.letters import Letter, letter_of
-from kaflow_engine.flow.letters import LETTER_COLUMNS
 from kaflow_engine.flow.records import (
     DELETED,
     EVENT_TIME,
@@ -14,6 +13,7 @@ from kaflow_engine.flow.records import (
     SOURCE_OFFSET,
     SOURCE_PARTITION,
 )
+from kaflow_engine.flow.sinks import LETTER_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning needs the names only, and it takes long to load

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Literal, assert_never
 
 from kaflow_engine.errors import ModelError, UnknownName
-from kaflow_engine.flow.letters import letter_table
-from kaflow_engine.flow.sinks import ConnectorSink
+from kaflow_engine.flow.sinks import ConnectorSink, letter_table
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.names import topic_target
 from kaflow_engine.model.spec import Path
