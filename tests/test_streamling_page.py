@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from kaflow_engine.model.streamling.setting_names import KNOWN
+from kaflow_engine.model.configuration.streamling.names import KNOWN
 from kaflow_engine.model.streamling.specs import SINKS, SOURCES, TRANSFORMS
 from kaflow_engine.model.streamling.sql.functions import FUNCTIONS, REFUSED
 from kaflow_engine.testing.cases.cases import run_case

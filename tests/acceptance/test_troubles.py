@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from bench.troubles import RECORDS, TROUBLES, run_troubles
-from kaflow_engine.telemetry.metric_table import METRICS
+from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.testing.services.child import free_ports
 from tests.engine.telemetry.receiver import receive_grpc
 from tests.page import first_words

@@ -16,7 +16,7 @@ from kaflow_engine.cli.main import kaflow
 from kaflow_engine.extras import EXTRAS
 from kaflow_engine.model.config import HttpConfig
 from kaflow_engine.model.configuration.load_config import load_config
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.server import serve
 from tests.deploy.reading import (
     DEPLOY,

@@ -20,7 +20,7 @@ from kaflow_engine.model.config import LoggingConfig
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.runtime.failures.failures import TaskFailed, carried, to_error
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.server import Pages
 from kaflow_engine.telemetry.site import Request
 from tests.engine.telemetry.examples import FULL

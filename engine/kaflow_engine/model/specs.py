@@ -14,8 +14,8 @@ from pydantic import (
 
 from kaflow_engine.errors import Location
 from kaflow_engine.model.brought.settings import Brought
+from kaflow_engine.model.brought.suggestions import Suggestion
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.files.suggestions import Suggestion
 from kaflow_engine.model.names import (
     ClusterName,
     Cron,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import OtlpConfig
-from kaflow_engine.telemetry.metric_spec import MetricSpec
-from kaflow_engine.telemetry.metric_table import METRICS
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.metrics.metrics import Metrics
+from kaflow_engine.telemetry.metrics.spec import MetricSpec
+from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.telemetry.progress import Progress
 
 if TYPE_CHECKING:

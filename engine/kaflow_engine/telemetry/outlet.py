@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kaflow_engine.model.config import Config
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.otlp import export
 from kaflow_engine.telemetry.previews import Previews
 from kaflow_engine.telemetry.progress import Progress

@@ -11,7 +11,7 @@ from typing import Any
 
 from kaflow_engine.model.config import HttpConfig
 from kaflow_engine.telemetry.http_port import LOGGER, serving
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.previews import (
     EVENTS,
     Mistake,

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from kaflow_engine.cli.fakegen import command as fakegen
 from kaflow_engine.model.config import HttpConfig
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.server import serve
 from kaflow_engine.testing.services.child import free_ports
 from tests.engine.airflow.environment import ROOT, airflow_here, variables

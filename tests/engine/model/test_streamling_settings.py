@@ -9,8 +9,8 @@ import yaml
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.configuration.load_config import find_config, load_config
 from kaflow_engine.model.configuration.show_config import settings_of
-from kaflow_engine.model.streamling.setting_names import KNOWN, NOT_HERE
-from kaflow_engine.model.streamling.settings import PREFIX
+from kaflow_engine.model.configuration.streamling.names import KNOWN, NOT_HERE
+from kaflow_engine.model.configuration.streamling.settings import PREFIX
 
 FILE = Path(__file__).parents[2] / "fixtures" / "streamling" / "settings.yaml"
 ROWS = yaml.safe_load(FILE.read_text(encoding="utf-8"))

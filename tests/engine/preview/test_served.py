@@ -13,7 +13,7 @@ import pytest
 from kaflow_engine.model.config import Config, HttpConfig
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.preview.served import ChildLines, RunningPreviews
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.previews import Wanted
 from kaflow_engine.telemetry.server import serve
 from kaflow_engine.telemetry.site import Limits

@@ -14,7 +14,7 @@ import pytest
 
 from kaflow_engine.model.config import HttpConfig
 from kaflow_engine.telemetry.http_port import _ACCEPTED
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.server import serve
 from kaflow_engine.telemetry.site import Limits
 from tests.engine.telemetry.examples import FULL

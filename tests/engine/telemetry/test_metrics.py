@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kaflow_engine.telemetry.metric_table import METRICS
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.metrics.metrics import Metrics
+from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.steps import STEPS
 from tests.engine.telemetry.examples import FULL

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kaflow_engine.model.config import Config
-from kaflow_engine.telemetry.metric_table import METRICS
+from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.telemetry.outlet import open_outlet
 from kaflow_engine.telemetry.progress import StageSpan
 from tests.engine.telemetry.examples import FULL

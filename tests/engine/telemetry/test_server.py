@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from kaflow_engine.model.config import HttpConfig
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.server import serve
 from tests.engine.telemetry.examples import FULL
 

@@ -1,1 +1,1 @@
-"""What a pipeline file says that others leave to the configuration."""
+"""What front ends find in a file beside its pipeline: settings that it brings, and suggestions."""

@@ -9,6 +9,11 @@ from kaflow_engine.masking import remember_settings
 from kaflow_engine.model.config import CheckpointConfig, Config
 from kaflow_engine.model.configuration.http_access import with_token
 from kaflow_engine.model.configuration.layers import environment_tree, overrides_tree
+from kaflow_engine.model.configuration.streamling.settings import (
+    holds_settings,
+    settings_layers,
+    without_settings,
+)
 from kaflow_engine.model.files.mistakes import dotted, place
 from kaflow_engine.model.files.reading import build, check_keys
 from kaflow_engine.model.files.shapes import Shape
@@ -19,11 +24,6 @@ from kaflow_engine.model.outputs.cluster_specs import ClusterConfig
 from kaflow_engine.model.pipelines.kinds import holds_configuration, kind_of
 from kaflow_engine.model.pipelines.loader import is_foreign
 from kaflow_engine.model.spec import Path as KeyPath
-from kaflow_engine.model.streamling.settings import (
-    holds_settings,
-    settings_layers,
-    without_settings,
-)
 
 FILES = ("kaflow.yaml", "kaflow.yml")
 """Names that only the configuration has."""

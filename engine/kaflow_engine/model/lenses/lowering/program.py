@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kaflow_engine.errors import ModelError, SqlError
-from kaflow_engine.model.files.suggestions import Suggestion
+from kaflow_engine.model.brought.suggestions import Suggestion
 from kaflow_engine.model.files.tree import Entries
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.statements import parse

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kaflow_engine.model.brought.suggestions import Suggestion
 from kaflow_engine.model.durations import format_duration
-from kaflow_engine.model.files.suggestions import Suggestion
 from kaflow_engine.model.lenses.functions.table import function_of
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import (

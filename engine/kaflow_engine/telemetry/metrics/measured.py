@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from kaflow_engine.telemetry.metric_spec import MetricSpec, Values
+from kaflow_engine.telemetry.metrics.spec import MetricSpec, Values
 from kaflow_engine.telemetry.progress import Progress
 
 

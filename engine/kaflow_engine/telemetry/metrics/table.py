@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import get_args
 
-from kaflow_engine.telemetry.measured_metrics import MEASURED
-from kaflow_engine.telemetry.metric_spec import MetricSpec, Values
+from kaflow_engine.telemetry.metrics.measured import MEASURED
+from kaflow_engine.telemetry.metrics.spec import MetricSpec, Values
 from kaflow_engine.telemetry.progress import CLASSES, CheckpointMark, Progress
 from kaflow_engine.telemetry.status import CONDITIONS, condition, lag_seconds, waiting_seconds
 from kaflow_engine.telemetry.verdict import VerdictKind, judge

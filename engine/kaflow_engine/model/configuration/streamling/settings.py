@@ -9,14 +9,14 @@ from functools import reduce
 from urllib.parse import quote, urlsplit
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
-from kaflow_engine.model.files.tree import Entries, Entry, Node, Scalar, lay_over
-from kaflow_engine.model.streamling.setting_names import (
+from kaflow_engine.model.configuration.streamling.names import (
     KNOWN,
     NOT_HERE,
     NUMBERS,
     SECTIONS,
     is_known,
 )
+from kaflow_engine.model.files.tree import Entries, Entry, Node, Scalar, lay_over
 
 PREFIX = "STREAMLING__"
 _DEFAULT = Location("Streamling's default")

@@ -10,8 +10,8 @@ from prometheus_client.core import (
     UnknownMetricFamily,
 )
 
-from kaflow_engine.telemetry.metric_table import METRICS
-from kaflow_engine.telemetry.plugin_metrics import of_plugins
+from kaflow_engine.telemetry.metrics.of_plugins import of_plugins
+from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.steps import steps_of
 

@@ -1,0 +1,1 @@
+"""Settings of Streamling, as layers of the configuration."""

@@ -1,0 +1,1 @@
+"""The metrics of a run: which there are, and how they are told."""
