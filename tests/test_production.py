@@ -17,7 +17,16 @@ from tests.test_readme import ROOT
 PROMISES = ("once", "again", "refused", "ends", "cannot be")
 DETAILS = {
     *("type", "format", "key", "key_format", "schema_", "partition", "interval", "coalesce"),
-    *("key_schema", "every", "changes", "operation", "new_topic", "side_outputs"),
+    *(
+        "cluster",
+        "format_options",
+        "key_schema",
+        "every",
+        "changes",
+        "operation",
+        "new_topic",
+        "side_outputs",
+    ),
 }
 """Keys of an output that do not say where rows go; every other one is a kind of output."""
 KILLED = "test_crash_points.py::"

@@ -77,11 +77,10 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinShape:
-    """One joined side and its key."""
+    """One joined side, as its author calls it (of one that was turned: the other), and its key."""
 
     alias: str
     called: str = ""
-    """What the author calls it; of one that was turned, the other side."""
     kind: JoinKind
     keys: tuple[KeyPair, ...]
     line: int | None = None
