@@ -78,7 +78,7 @@ class _Database:
         self._taught = False
         self._functions: dict[str, Function] = {}
 
-    def cursor(self, *, wide: bool) -> duckdb.DuckDBPyConnection:
+    def cursor(self, *, wide: bool = False) -> duckdb.DuckDBPyConnection:
         """Return a fresh cursor, which knows all functions that the process found.
 
         Args:
