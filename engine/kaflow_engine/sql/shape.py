@@ -59,8 +59,7 @@ class SourceShape:
     key: tuple[str, ...] = ()
     """Of a dimension that is joined to tables the columns of its key: those of the join."""
     query: "QueryShape | None" = None
-    """Whose groups are joined, or whose rows drive; or the table that is looked up by other columns
-    than its key. Their alias is the alias here."""
+    """Whose groups are joined, whose rows drive, or the table that other columns look up."""
     called: str = ""
     """What the author calls these groups, or that table."""
     once: bool = False
