@@ -13,6 +13,7 @@ from kaflow_engine.connectors.kafka.topic_schemas import registry_of, require_to
 from kaflow_engine.errors import SourceError
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.files.yaml_file import raise_as_found
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.functions import use_functions
@@ -103,6 +104,7 @@ def preview(
         ModelError: It cannot be shown by itself.
         SourceError: What is read is not there, or does not answer.
     """
+    config = with_brought(config, [spec])
     use_functions(config)
     try:
         plan = plan_preview(spec, asked.node, partial(_planned, config, stop, say))
@@ -140,7 +142,7 @@ def _batches(
     flow = plan.planned.plan
     places = {name: range(count) for name, count in reads.counts.items()}
     pipeline = LocalPipeline(
-        flow, places, schema_by_id=_schemas(config), connections=connections_of(config)
+        flow, places, schema_by_id=_schemas(config), connections=connections_of(config).known
     )
     begin = new_stream_state(flow, reads.inputs, asked.since, wall_clock(), {}, reads.counts)
     at, now, ticked = begin.start, begin.created_ms, 0
