@@ -8,8 +8,8 @@ from itertools import islice
 from threading import Event
 from typing import Literal
 
-from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.topic_schemas import registry_of, require_topics
+from kaflow_engine.connectors.kafka.clusters.reached import reached
+from kaflow_engine.connectors.kafka.topic_schemas import input_topics, registry_of, require_topics
 from kaflow_engine.errors import SourceError
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import Config
@@ -124,14 +124,16 @@ def preview(
 
 def _planned(config: Config, stop: Event, say: Say, spec: PipelineSpec) -> PlannedPipeline:
     """Plan as a start does, and leave out what it writes."""
-    kafka, registry = KafkaSettings.configured(config.kafka), registry_of(config)
+    clusters = reached(config)
     topics = kafka_topics(spec)
     if topics:
-        require_topics(kafka, topics, dict.fromkeys(topics, spec.place("query")))
+        require_topics(
+            input_topics(spec, config), topics, dict.fromkeys(topics, spec.place("query"))
+        )
     planned = plan_pipeline(spec, config, say, Waiting(stopped=stop.is_set))
-    require_registry(planned, registry)
-    planned = pin_schemas(planned, registry)
-    raise_as_found(spec.nulls.mistakes(nullable_fields(planned, registry), where="on"))
+    require_registry(planned, clusters)
+    planned = pin_schemas(planned, clusters)
+    raise_as_found(spec.nulls.mistakes(nullable_fields(planned, clusters), where="on"))
     return planned
 
 

@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from confluent_kafka import Consumer
 
-from kaflow_engine.connectors.kafka.client import Client, KafkaSettings, open_consumer
+from kaflow_engine.connectors.kafka.client import Client, open_consumer
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics
 from kaflow_engine.connectors.kafka.read import collect, to_records
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import RECORDS
@@ -47,7 +48,8 @@ class Reads:
     counts: Mapping[str, int]
     """Topic or source to its partitions."""
     _ends: EndOffsets
-    _clients: list[Client[Consumer]] = field(default_factory=list[Client[Consumer]])
+    _clients: dict[str, Client[Consumer]] = field(default_factory=dict[str, Client[Consumer]])
+    """By cluster."""
 
     def latest(self) -> Offsets:
         """Return where everything ends now.
@@ -88,10 +90,13 @@ class Reads:
         ends = {p: end for p, (_, end) in wanted.items()}
         if name in self.inputs.named:
             return self.inputs.named[name].read(starts, ends), ends
+        topic = self.inputs.topics.place(name).topic
         messages = collect(
-            self._client(), name, starts, ends, _TIMEOUT, close=False, most_bytes=most
+            self._client(name), topic, starts, ends, _TIMEOUT, close=False, most_bytes=most
         )
         found = to_records(sorted(messages, key=lambda m: (m.partition(), m.offset())))
+        called = pa.repeat(pa.scalar(name), found.num_rows)
+        found = found.set_column(found.column_names.index("topic"), RECORDS.field("topic"), called)
         if bytes_of(found) < most:
             return found, ends
         reached = dict(starts)
@@ -99,14 +104,15 @@ class Reads:
             reached[place["partition"]] = place["offset"] + 1
         return found, reached
 
-    def _client(self) -> Client[Consumer]:
-        if not self._clients:
-            self._clients.append(open_consumer(self.inputs.kafka))
-        return self._clients[0]
+    def _client(self, name: str) -> Client[Consumer]:
+        cluster = self.inputs.topics.place(name).cluster
+        if cluster not in self._clients:
+            self._clients[cluster] = open_consumer(self.inputs.topics.kafka(name))
+        return self._clients[cluster]
 
     def close(self) -> None:
         """Let go of the brokers."""
-        for client in self._clients:
+        for client in self._clients.values():
             client.api.close()
 
 
@@ -120,13 +126,13 @@ def open_reads(plan: Flow, config: Config) -> Generator[Reads]:
     Raises:
         SourceError: A topic does not exist, or something does not answer.
     """
-    kafka = KafkaSettings.configured(config.kafka)
+    topics = InputTopics.of(config.kafka, plan.sources)
     root = Path(config.state.rocksdb.path).absolute()
     with TemporaryDirectory(prefix="kaflow-preview-", ignore_cleanup_errors=True) as folder:
         connection = partial(connection_of_source, config)
-        inputs = Inputs(kafka, open_sources(plan, LocalStore(Path(folder)), root, connection))
+        inputs = Inputs(topics, open_sources(plan, LocalStore(Path(folder)), root, connection))
         counts = inputs.partitions(plan, new=True)
-        reads = Reads(inputs=inputs, counts=counts, _ends=EndOffsets(kafka, named=inputs.named))
+        reads = Reads(inputs=inputs, counts=counts, _ends=EndOffsets(topics, named=inputs.named))
         try:
             yield reads
         finally:
