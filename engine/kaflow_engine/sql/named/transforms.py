@@ -12,6 +12,7 @@ from kaflow_engine.flow.transforms import (
 )
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.plugin_options import Option
+from kaflow_engine.model.relations.script_fields import fields_set, line_of
 from kaflow_engine.model.relations.script_texts import script_text
 from kaflow_engine.model.relations.transform_specs import (
     AnyTransform,
@@ -22,6 +23,7 @@ from kaflow_engine.model.relations.transform_specs import (
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plugins.options import wrong_options
 from kaflow_engine.plugins.transforms import TransformPluginKind, transform_plugin
+from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.transforms.rows import TransformText
 
 
@@ -41,7 +43,20 @@ def transform_text(spec: PipelineSpec, name: str) -> TransformText:
         adds=said.adds if isinstance(said, ScriptSpec) else {},
         at=spec.place("relations", name),
         places={c: spec.place("relations", name, "schema", c) for c in schema},
+        sets=_sets(spec, name, said),
     )
+
+
+def _sets(spec: PipelineSpec, name: str, said: AnyTransform) -> Mapping[str, tuple[str, Location]]:
+    """Return the fields that the text of a script sets, and where."""
+    if not isinstance(said, ScriptSpec):
+        return {}
+    found = script_text(spec, name, said)
+    start = found.start
+    return {
+        field: (kind, at_line(start, line_of(found.text, field)) or start)
+        for field, kind in fields_set(found.text).items()
+    }
 
 
 def transform_params(spec: PipelineSpec, name: str, said: AnyTransform) -> TransformParams:

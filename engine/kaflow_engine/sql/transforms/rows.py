@@ -1,6 +1,6 @@
 """Transforms of rows: what a relation with a `type` makes of each row of another one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,8 @@ class TransformText:
     """Where its name stands."""
     places: Mapping[str, Location]
     """Where each column of the schema stands."""
+    sets: Mapping[str, tuple[str, Location]]
+    """Fields that a script sets, as far as its text shows them: a type that fits, and where."""
     adds: Mapping[str, str] = field(default_factory=dict[str, str])
     """Columns that are added where none of the name comes in."""
 
@@ -69,6 +71,7 @@ def rows_of_transform(transform: TransformText, flat: Flat) -> dict[str, exp.Exp
             transform.at,
             "select a column for it",
         )
+    raise_all(_undeclared(transform, list(flat.values)))
     group = Group(
         alias=flat.unique(TRANSFORM),
         keys={f"{IN}{name}": tree for name, tree in flat.values.items()},
@@ -89,6 +92,20 @@ def rows_of_transform(transform: TransformText, flat: Flat) -> dict[str, exp.Exp
     flat.groups.append(group)
     flat.record, flat.sets = record, {}
     return {name: group.column(name) for name in names}
+
+
+def _undeclared(transform: TransformText, inputs: list[str]) -> Iterator[ModelError]:
+    """Yield what is wrong with fields that a script sets, and that are no columns: each row with
+    one would be a dead letter."""
+    known = {name.lower() for name in (*inputs, *transform.schema)}
+    for name, (kind, at) in transform.sets.items():
+        if name.lower() not in known:
+            yield ModelError(
+                f"the script of '{transform.name}' sets '{name}', which is neither a column of "
+                f"'{transform.of}' nor declared",
+                at,
+                f"add schema: {{{name}: {kind}}} to '{transform.name}', with the type that it has",
+            )
 
 
 def _schema(transform: TransformText, inputs: list[str]) -> tuple[tuple[str, str | None], ...]:

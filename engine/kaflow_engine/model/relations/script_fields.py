@@ -51,3 +51,14 @@ def _type(value: str) -> str:
     if _COMPARED.search(chosen):
         return "BOOLEAN"
     return "DOUBLE" if _NUMBER.search(chosen) else "JSON"
+
+
+def line_of(script: str, field: str) -> int:
+    """Return the line, from 1, at which a script sets a field first.
+
+    >>> line_of("function process(x) {\\n  x.risk = 1\\n}", "risk")
+    2
+    """
+    name = re.escape(field)
+    found = re.search(rf"(?:\.{name}|\[\s*['\"]{name}['\"]\s*\])\s*=(?![=>])", script)
+    return 1 if found is None else script.count("\n", 0, found.start()) + 1
