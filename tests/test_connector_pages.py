@@ -21,7 +21,7 @@ VALUES = {
     "ITEMS_TOKEN": "token",
     "ALERTS_SECRET": "a secret of more than sixteen letters",
 }
-TITLES = {"generator": "made-up records"}
+TITLES = {"generator": "made-up records", "kafka": "topic"}
 
 
 @pytest.mark.parametrize("page", PAGES)
