@@ -13,6 +13,7 @@ from kaflow_engine.model.dbt.specs import (
     TopicConfig,
 )
 from kaflow_engine.model.files.reading import build, check_keys
+from kaflow_engine.model.files.streamling_files import is_streamling
 from kaflow_engine.model.files.tree import (
     Entries,
     Entry,
@@ -24,7 +25,6 @@ from kaflow_engine.model.files.tree import (
     lay_over,
 )
 from kaflow_engine.model.files.yaml_file import Document
-from kaflow_engine.model.streamling.recognise import is_streamling
 
 KEYS = ("models", "sources", "unit_tests")
 """What a property file starts with."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from kaflow_engine.model.files.streamling_files import is_streamling
 from kaflow_engine.model.files.tree import Entries, Node
 from kaflow_engine.model.pipelines.contract import Lowered, Role, SourceFile, Surroundings
 from kaflow_engine.model.pipelines.loader import (
@@ -11,7 +12,6 @@ from kaflow_engine.model.pipelines.loader import (
     read_pipeline,
     unreadable,
 )
-from kaflow_engine.model.streamling.recognise import is_streamling
 
 SUFFIXES = (".yaml", ".yml")
 

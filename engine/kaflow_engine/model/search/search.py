@@ -8,12 +8,12 @@ from typing import Literal
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.configuration.load_config import FILES
+from kaflow_engine.model.files.streamling_files import JSON, may_be_streamling
 from kaflow_engine.model.files.yaml_file import Rewrite, read_text, read_yaml
 from kaflow_engine.model.front_ends import DEFAULT, FRONT_ENDS, front_end_of
 from kaflow_engine.model.pipelines.contract import FrontEnd, Role, SourceFile
 from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.kinds import holds_configuration
-from kaflow_engine.model.streamling.recognise import JSON, may_be_streamling
 
 
 @dataclass(slots=True, kw_only=True)

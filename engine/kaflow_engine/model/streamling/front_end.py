@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.model.files.streamling_files import JSON, is_streamling
 from kaflow_engine.model.files.tree import Node
 from kaflow_engine.model.files.yaml_file import Document, Rewrite, raise_all, read_yaml
 from kaflow_engine.model.pipelines.contract import Lowered, Role, SourceFile, Surroundings
 from kaflow_engine.model.pipelines.loader import Reading, unreadable
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.model.streamling.recognise import JSON, is_streamling
 
 
 class StreamlingPipelines:

@@ -47,8 +47,9 @@ def home_log_of(config: Config, plan: Flow) -> RunLog:
 def log_at_home(config: Config, plan: Flow, known: RunLog) -> RunLog:
     """Return the log of an earlier plan: the one that is known, if its runs were noted there."""
     found = home_log_of(config, plan)
-    in_topics = isinstance(found, ControlTopic) and isinstance(known, ControlTopic)
-    return found if in_topics and found.settings != known.settings else known
+    if isinstance(found, ControlTopic) and isinstance(known, ControlTopic):
+        return known if found.settings == known.settings else found
+    return known
 
 
 def with_clusters(home: RunLog, config: Config, plan: Flow, begun: Flow | None = None) -> RunLog:

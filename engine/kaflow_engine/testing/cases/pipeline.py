@@ -12,6 +12,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.configuration.preprocessors import rewriter
+from kaflow_engine.model.files.streamling_files import JSON, is_streamling
 from kaflow_engine.model.files.tree import Entries, Scalar, describe
 from kaflow_engine.model.files.variables import variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_all, read_yaml
@@ -27,7 +28,6 @@ from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_ma
 from kaflow_engine.model.project import FOLDERS
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.streamling.front_end import load_streamling, streamling_from_mapping
-from kaflow_engine.model.streamling.recognise import JSON, is_streamling
 from kaflow_engine.plan.planner.functions import function_kind, use_functions
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.planned import PlannedPipeline
