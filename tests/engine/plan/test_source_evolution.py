@@ -90,7 +90,7 @@ def plan(said: dict[str, Any]) -> Flow:
         (phases(), phases(phases=[{"type": "postgres", "table_name": "old"}])),
     ],
 )
-@pytest.mark.usefixtures("frozen_plugin")
+@pytest.mark.usefixtures("frozen_plugins")
 def test_a_state_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
     old, new = plan(before), plan(after)
     change(old, new)
@@ -142,7 +142,7 @@ def test_a_table_that_is_loaded_is_read_again_where_a_state_is_rebuilt() -> None
         (made(), of_a_package("pyspark:fake"), "'s' is PySpark's data source fake, was a"),
     ],
 )
-@pytest.mark.usefixtures("frozen_plugin")
+@pytest.mark.usefixtures("frozen_plugins")
 def test_a_state_does_not_go_on(before: dict[str, Any], after: dict[str, Any], words: str) -> None:
     old, new = plan(before), plan(after)
     assert moved_sources(old, new) == ("s",)

@@ -97,7 +97,7 @@ def rows_of_transform(transform: TransformText, flat: Flat) -> dict[str, exp.Exp
 def _undeclared(transform: TransformText, inputs: list[str]) -> Iterator[ModelError]:
     """Yield what is wrong with fields that a script sets, and that are no columns: each row with
     one would be a dead letter."""
-    known = {name.lower() for name in (*inputs, *transform.schema)}
+    known = {name.lower() for name in (*inputs, *transform.schema, *transform.adds)}
     for name, (kind, at) in transform.sets.items():
         if name.lower() not in known:
             yield ModelError(
@@ -145,7 +145,7 @@ def _schema(transform: TransformText, inputs: list[str]) -> tuple[tuple[str, str
                 )
             )
     raise_all(wrong)
-    said = {name.lower() for name in (*inputs, *transform.schema)}
+    said = {name.lower() for name in (*inputs, *transform.schema, *transform.adds)}
     added = ((name, kind) for name, kind in transform.adds.items() if name.lower() not in said)
     return (*found, *added)
 
