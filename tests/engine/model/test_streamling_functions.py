@@ -4,12 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
+import sqlglot
 import yaml
 
+from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import Location
 from kaflow_engine.model.streamling.sql.functions import FUNCTIONS, REFUSED, rewritten
 from kaflow_engine.model.streamling.sql.text import SqlText
+from kaflow_engine.sql.syntax import DIALECT
+from kaflow_engine.sql.types.as_run import as_run
+from kaflow_engine.sql.types.wide_operations import mended
 
 FILE = Path(__file__).parents[2] / "fixtures" / "streamling" / "functions.yaml"
 ROWS = yaml.safe_load(FILE.read_text(encoding="utf-8"))
@@ -26,8 +32,31 @@ def test_value(row: Any) -> None:
     assert duckdb.sql(sql).fetchone() == (row[1],)
 
 
+ROW = pa.table({"rn": [0]})
+
+
+def calculated(expression: str) -> str:
+    """Return the text of a value, as pipelines calculate it."""
+    sql, mistakes = rewritten(SqlText(f"CAST({expression} AS VARCHAR)"), at)
+    assert mistakes == []
+    runs = as_run(sqlglot.parse_one(sql, dialect=DIALECT), None)
+    return query(f"SELECT {mended(runs.sql(dialect=DIALECT))} AS x FROM rows", ROW)["x"][0].as_py()
+
+
+@pytest.mark.parametrize("row", ROWS["wide"], ids=lambda row: row[0])
+def test_a_number_of_256_bits(row: Any) -> None:
+    assert calculated(row[0]) == row[1]
+
+
+@pytest.mark.parametrize("expression", ROWS["beyond"])
+def test_a_number_beyond_its_type_is_an_error(expression: str) -> None:
+    with pytest.raises(duckdb.Error, match="256"):
+        calculated(expression)
+
+
 def test_every_function_has_a_row() -> None:
-    tested = {name for name in FUNCTIONS if any(f"{name}(" in row[0] for row in ROWS["values"])}
+    rows = [*ROWS["values"], *ROWS["wide"]]
+    tested = {name for name in FUNCTIONS if any(f"{name}(" in row[0] for row in rows)}
     assert tested == set(FUNCTIONS)
 
 

@@ -145,7 +145,7 @@ def _schema(transform: TransformText, inputs: list[str]) -> tuple[tuple[str, str
                 )
             )
     raise_all(wrong)
-    said = {name.lower() for name in (*inputs, *transform.schema, *transform.adds)}
+    said = {name.lower() for name in (*inputs, *transform.schema)}
     added = ((name, kind) for name, kind in transform.adds.items() if name.lower() not in said)
     return (*found, *added)
 

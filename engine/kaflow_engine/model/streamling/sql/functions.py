@@ -21,7 +21,24 @@ def _zipped(lists: int) -> str:
     return f"list_transform(list_zip({args}), lambda each: {{{{{fields}}}}})"
 
 
+def _wide(kind: str) -> dict[str, Mapping[int, str]]:
+    """Return the functions of a type of 256 bits: outside of its bounds they fail."""
+    of_two = {"add": "+", "sub": "-", "mul": "*", "div": "//", "mod": "%"}
+    return {
+        f"to_{kind}": {1: f"CAST({{0}} AS {kind.upper()})"},
+        f"{kind}_to_string": {1: "CAST({0} AS VARCHAR)"},
+        **{
+            f"{kind}_{name}": {2: f"CAST(({{0}}) {sign} ({{1}}) AS {kind.upper()})"}
+            for name, sign in of_two.items()
+        },
+    }
+
+
 FUNCTIONS: Mapping[str, Mapping[int, str]] = {
+    **_wide("u256"),
+    **_wide("i256"),
+    "i256_abs": {1: "CAST(abs({0}) AS I256)"},
+    "i256_neg": {1: "CAST(-({0}) AS I256)"},
     "_gs_byte_to_hex": {1: "lower(hex({0}))"},
     "_gs_generate_series": {
         2: "generate_series({0}, {1})",
@@ -69,10 +86,7 @@ FUNCTIONS: Mapping[str, Mapping[int, str]] = {
 """By name: the SQL for each number of arguments; `{0}` is the first of them."""
 
 _PYTHON = "write it in Python, as a function of the project, and call it by another name"
-_WIDE = (
-    "integers of 256 bits are not there yet: up to 38 digits fit DECIMAL(38,0), and HUGEINT; wider "
-    "ones may travel as VARCHAR"
-)
+_WIDE = "whole numbers of up to 256 bits are there: declare U256 or I256, or write to_u256(…)"
 REFUSED: Mapping[str, str] = {
     "_gs_conv_base": _PYTHON,
     "_gs_from_base58": _PYTHON,
@@ -85,13 +99,6 @@ REFUSED: Mapping[str, str] = {
     "to_int64": _WIDE,
     "uuid7": "a batch that runs again would make others: write md5(…) of columns that tell rows "
     "apart",
-    **{
-        f"{kind}_{name}": _WIDE
-        for kind in ("u256", "i256")
-        for name in ("add", "sub", "mul", "div", "mod", "neg", "abs", "to_string")
-    },
-    "to_u256": _WIDE,
-    "to_i256": _WIDE,
 }
 """By name: what to write instead."""
 
