@@ -28,10 +28,9 @@ class Claims:
         adds = "driver" in committed_by and plan.backfill is None
         exactly_once = plan.delivery == "exactly_once"
         on_brokers = plan.dead_letter_topic is not None
-        here = plan.written_clusters <= {
-            plan.cluster
-        }  # another one may not know of a newer run yet
-        transactional = exactly_once and on_brokers and not adds and here
+        # another cluster may not know of a newer run yet
+        in_one = plan.written_clusters <= {plan.cluster}
+        transactional = exactly_once and on_brokers and not adds and in_one
         return Claims(control, transactional=transactional, at_once=not exactly_once)
 
     def begin(self) -> None:
