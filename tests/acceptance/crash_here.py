@@ -271,7 +271,8 @@ def _read(source: Any, ranges: Any) -> pa.Table:
         starts = {partition: first for partition, (first, _) in more.items()}
         ends = {partition: end for partition, (_, end) in more.items()}
         if more:
-            read = read_ranges(source.kafka, topic, starts, ends)
+            where = source.topics.kafka(topic), source.topics.place(topic).topic
+            read = read_ranges(*where, starts, ends)
             parts.append(read.sort_by([("partition", "ascending"), ("offset", "ascending")]))
     return pa.concat_tables(parts).cast(RECORDS)
 
