@@ -1,4 +1,4 @@
-"""RA20, RA22: tables that are joined, groups and windows, on Spark and Kafka, wherever it is killed.
+"""RA20, RA22: joined tables, groups and windows, on Spark and Kafka, wherever it is killed.
 
 Two of the steps of a batch are tried; all of them by `KAFLOW_KILLS=all`.
 """
