@@ -1,7 +1,8 @@
 """Acceptance cases on Spark as given and replayed, and a sample cut in other ways; one session.
 
-Of other cases every fifth, and of those in `lenses_streams.yaml`, which are much alike, every
-tenth: all of them run locally. `KAFLOW_KILLS=all` runs all of them here, too.
+Of the cases beside them every second, of other files every fifth, and of `lenses_streams.yaml`,
+whose cases are much alike, every tenth: all of them run locally. `KAFLOW_KILLS=all` runs all of
+them here, too.
 """
 
 from collections.abc import Mapping
@@ -24,19 +25,26 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 AROUND = Surroundings(variables={})
-ACCEPTANCE = ("ks", "ra_")
+ACCEPTANCE = ("KS", "RA")
+"""What the names of acceptance cases begin with."""
+STEPS = {"ks": 1, "ra_": 2, "lenses_streams": 10}
+"""By how the name of a file begins: of its other cases, one in so many."""
 
 
-def _every(file: Path) -> int:
-    if ALL or file.stem.startswith(ACCEPTANCE) or file.parent != FOLDER:
-        return 1
-    return 10 if file.stem == "lenses_streams" else 5
+def _chosen(file: Path, cases: list[Case]) -> list[Case]:
+    steps = [step for start, step in STEPS.items() if file.stem.startswith(start)]
+    step = 1 if ALL or file.parent != FOLDER else (steps or [5])[0]
+    return [
+        case
+        for place, case in enumerate(cases)
+        if place % step == 0 or case.name.startswith(ACCEPTANCE)
+    ]
 
 
 CASES = [
     pytest.param(case, id=f"{file.stem}: {case.name}")
     for file, cases in read_cases().items()
-    for case in cases[:: _every(file)]
+    for case in _chosen(file, cases)
     if case.spec.expect_error is None  # those end before anything runs
 ]
 FREE = [param for param in CASES if param.values[0].spec.cuts is None]
