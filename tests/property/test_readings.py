@@ -19,7 +19,7 @@ from tests.reference.records import Record
 
 pytestmark = pytest.mark.slow
 
-FAST, MANY = 5, 45
+FAST, MANY = 5, 30
 SCHEMA = {"id": "VARCHAR", "k": "VARCHAR", "v": "INTEGER"}
 WAYS: dict[str, dict[str, Any]] = {
     "t": {},

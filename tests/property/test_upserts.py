@@ -19,7 +19,7 @@ from tests.reference.records import Record
 
 pytestmark = pytest.mark.slow
 
-FAST, MANY = 20, 280
+FAST, MANY = 20, 220
 SCHEMA = {"id": "INTEGER", "k": "VARCHAR", "v": "INTEGER", "op": "VARCHAR"}
 MEANS = {None: "i", "c": "i", "r": "i", "i": "i", "u": "u", "d": "d"}
 
