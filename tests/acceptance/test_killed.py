@@ -19,7 +19,7 @@ from kaflow_engine.runtime.application import run_pipelines
 from kaflow_engine.runtime.tasks.crash import CrashPoint
 from kaflow_engine.testing.services.broker import Broker
 from tests.acceptance.crash_chain import VICTIMS, CaughtUp, Chain, both_delivered
-from tests.acceptance.crash_kinds import OF_REPLACING
+from tests.acceptance.crash_kinds import OF_CLUSTERS, OF_REPLACING
 from tests.acceptance.crash_on_spark import config, plans
 from tests.acceptance.crash_pipeline import create_outputs, load_topics
 from tests.acceptance.kills import ALL, ASKED, SEED, share
@@ -41,7 +41,8 @@ EVERY = tuple(
     (point, victim)
     for point in get_args(CrashPoint)
     for victim in VICTIMS
-    if point not in (*OF_REPLACING, "piece_committed")  # no batch of these takes that long
+    if point
+    not in (*OF_REPLACING, *OF_CLUSTERS, "piece_committed")  # no batch of these takes that long
 )
 RANDOM = ("driver", "jvm", "broker", "worker", "worker")
 OPENING = ("before_slot", "slot_claimed")

@@ -21,7 +21,13 @@ from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.tasks.crash import CrashPoint
 from kaflow_engine.runtime.tasks.executor import ALL_TASKS, execute_batch
 from tests.acceptance.crash_here import config_of
-from tests.acceptance.crash_kinds import OF_PIECES, OF_REPLACING, OF_TABLES, ONCE_PER_RUN
+from tests.acceptance.crash_kinds import (
+    OF_CLUSTERS,
+    OF_PIECES,
+    OF_REPLACING,
+    OF_TABLES,
+    ONCE_PER_RUN,
+)
 from tests.acceptance.crash_pipeline import START
 from tests.acceptance.kills import share
 from tests.committed import read_committed
@@ -63,7 +69,7 @@ POINTS = [
     (point, batch)
     for batch in (2, 3, 4)
     for point in get_args(CrashPoint)
-    if point not in (*OF_TABLES, *OF_REPLACING, *OF_PIECES)
+    if point not in (*OF_TABLES, *OF_REPLACING, *OF_PIECES, *OF_CLUSTERS)
     and not (point in ONCE_PER_RUN and batch > 2)
 ]
 KILLS = POINTS[:20]

@@ -72,7 +72,7 @@ def registered(registry, topic, *fields):
 def topics(broker, registry):
     """Fill the topics that the examples name."""
     kafka = broker.settings
-    names = ("raw.event.transaction", "app.accounts", "user.events", "custom_topic")
+    names = ("raw.event.transaction", "app.accounts", "visits", "custom_topic")
     for topic in names[:3]:
         new_topic(kafka, topic, 1)
     producer = open_producer(kafka, **{"enable.idempotence": True}).api
@@ -116,7 +116,7 @@ def files(folder, url, unique):
     )
     (folder / "accounts.yaml").write_text(accounts)
     first = (
-        "sources:\n  user.events: {type: kafka, topic: user.events, primary_key: event_id}\n"
+        "sources:\n  user.events: {type: kafka, topic: visits, primary_key: event_id}\n"
         + parts["deduplication"]
         + f"sinks:\n  first: {{type: postgres, from: filtered_events, schema: {unique}, "
         "table: first_events}\n"

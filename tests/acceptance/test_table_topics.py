@@ -20,7 +20,7 @@ from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.tasks.crash import CrashPoint
-from tests.acceptance.crash_kinds import OF_PIECES, OF_REPLACING, OF_TABLES
+from tests.acceptance.crash_kinds import OF_CLUSTERS, OF_PIECES, OF_REPLACING, OF_TABLES
 from tests.acceptance.kills import share
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import MINUTE, PARTITIONS, START, config_for
@@ -36,7 +36,7 @@ AT_FIRST = ("before_slot", "slot_claimed")
 EVERY = [
     (point, 1 if point in AT_FIRST else 3)
     for point in get_args(CrashPoint)
-    if point not in (*OF_TABLES, *OF_REPLACING, *OF_PIECES)
+    if point not in (*OF_TABLES, *OF_REPLACING, *OF_PIECES, *OF_CLUSTERS)
 ]
 OUTPUTS = ("rows", "countries", "hours")
 HOUR = 60 * MINUTE

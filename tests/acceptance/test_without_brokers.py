@@ -189,6 +189,6 @@ outputs:
     assert [each["phase"] for each in listed] == ["decode"] * len(BROKEN)
     refused = call("dead-letters", "redrive", unique)
     assert refused.exit_code == 10
-    assert "reads no topics to which records could be sent again" in refused.output
+    assert "reads no topics or journals to which records could be sent again" in refused.output
     dropped = call("state", "drop", unique, "--yes", path=None)
     assert dropped.exit_code == 0, dropped.output
