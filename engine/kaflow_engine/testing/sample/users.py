@@ -1,29 +1,8 @@
 """A table of users in PostgreSQL, for streams of clicks to be joined with."""
 
-DATABASE, TABLE = "testdb", "users"
+from importlib.resources import files
 
-_CREATE = f"""
-CREATE TABLE {TABLE} (
-    user_id integer PRIMARY KEY,
-    first_name text NOT NULL,
-    last_name text NOT NULL,
-    age integer,
-    email text NOT NULL,
-    last_login timestamp,
-    is_active boolean NOT NULL,
-    country text,
-    preferred_language text,
-    subscription_level text,
-    marketing_opt_in boolean NOT NULL
-)
-"""
-_ROWS = """
-(1, 'Alice', 'Smith', 30, 'alice.smith@example.com', '2025-01-15 10:15:00', true, 'USA', 'en', 'premium', true),
-(2, 'Bruno', 'Costa', 41, 'bruno.costa@example.com', '2025-01-14 18:02:11', true, 'Portugal', 'pt', 'free', false),
-(3, 'Chidi', 'Okafor', 27, 'chidi.okafor@example.com', NULL, false, 'Nigeria', 'en', 'free', false),
-(4, 'Dana', 'Novak', NULL, 'dana.novak@example.com', '2025-01-16 07:30:45', true, 'Czechia', 'cs', 'premium', true),
-(5, 'Emi', 'Sato', 35, 'emi.sato@example.com', '2024-12-30 23:59:59', true, 'Japan', 'ja', 'basic', true)
-"""  # noqa: E501
+DATABASE, TABLE = "testdb", "users"
 
 
 def create_users(server: str, database: str) -> None:
@@ -38,5 +17,4 @@ def create_users(server: str, database: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {DATABASE}")
     with psycopg.connect(database) as connection:
-        connection.execute(_CREATE)
-        connection.execute(f"INSERT INTO {TABLE} VALUES {_ROWS}")
+        connection.execute(files(__package__).joinpath("users.sql").read_bytes())

@@ -1,4 +1,4 @@
--- The table that `kaflow dev --with postgres` makes, too.
+-- Users, for streams of clicks to be joined with: `kaflow dev --with postgres`, and `deploy/compose.yaml`.
 CREATE TABLE users (
     user_id integer PRIMARY KEY,
     first_name text NOT NULL,
