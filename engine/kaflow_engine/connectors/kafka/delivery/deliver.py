@@ -198,6 +198,7 @@ def _failed(
             return out_of_time(sink.kafka, doing)
     except KaflowError as away:
         return away
+    writer.client.api.poll(0)  # a report that waits says which row it was
     refusal = writer.refusals.found[0] if writer.refusals.found else None
     if refusal is not None:
         doing = f"writing {refusal.size:,} bytes to topic '{refusal.topic}'"
