@@ -3,6 +3,7 @@
 from importlib.resources import files
 
 DATABASE, TABLE = "testdb", "users"
+_TABLE_AND_ROWS = files("kaflow_engine.testing.sample").joinpath("users.sql")
 
 
 def create_users(server: str, database: str) -> None:
@@ -17,4 +18,4 @@ def create_users(server: str, database: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {DATABASE}")
     with psycopg.connect(database) as connection:
-        connection.execute(files(__package__).joinpath("users.sql").read_bytes())
+        connection.execute(_TABLE_AND_ROWS.read_bytes())
