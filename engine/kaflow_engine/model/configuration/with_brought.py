@@ -5,21 +5,21 @@ from dataclasses import replace
 from typing import Any, cast
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.masking import remember_settings
 from kaflow_engine.model.brought.settings import Setting
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.layers import COMMAND_LINE
+from kaflow_engine.model.files.variables import DEFAULTS
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.spec import Spec
 from kaflow_engine.model.specs import PipelineSpec
-
-_STRONGER = ("command line", "environment")
-"""Whose settings stand over those of files."""
 
 
 def with_brought(config: Config, pipelines: Sequence[PipelineSpec]) -> Config:
     """Return the configuration with which some pipelines run together.
 
-    What a pipeline file says stands over the configuration file, and below what the environment
-    and the command line say.
+    What a pipeline file says stands over the configuration file and `KAFLOW_DEFAULT__…`, and below
+    what else the environment and the command line say. Its secrets are masked from now on.
 
     Args:
         config: The configuration of the project.
@@ -36,14 +36,16 @@ def with_brought(config: Config, pipelines: Sequence[PipelineSpec]) -> Config:
         for setting in spec.brought.settings:
             other = first.setdefault(setting.path, setting)
             if other.value != setting.value:
-                mistakes.append(_two_values(setting, other))
+                mistakes.append(_two_values(_spelled(config, setting.path), setting, other))
     raise_all(mistakes)
     origins: Mapping[Any, str] = config.origins
     for path, setting in first.items():
-        if config.origin(*path).startswith(_STRONGER):
+        _remember(setting)
+        key = _spelled(config, path)
+        if _is_stronger(config.origin(*key)):
             continue
         config = cast(Config, _with(config, path, setting.value))
-        origins = {**origins, path: str(replace(setting.at, column=0))}
+        origins = {**origins, key: str(replace(setting.at, column=0))}
     return config.model_copy(update={"origins": origins}) if first else config
 
 
@@ -66,13 +68,34 @@ def _closed(kind: str, at: Location, file: str | None) -> ModelError:
     )
 
 
-def _two_values(setting: Setting, other: Setting) -> ModelError:
-    key = ".".join(setting.path)
+def _two_values(key: Sequence[str], setting: Setting, other: Setting) -> ModelError:
     return ModelError(
-        f"'{key}' is another one here than at {other.at}, and these pipelines run together",
+        f"'{'.'.join(key)}' is another one here than at {other.at}, and these pipelines run "
+        "together",
         setting.at,
         "run them in commands of their own, or say the same in both",
     )
+
+
+def _is_stronger(origin: str) -> bool:
+    """Tell whether a value from there stands over those of pipeline files."""
+    source, _, variable = origin.partition(" ")
+    of_environment = source == "environment" and not variable.upper().startswith(DEFAULTS)
+    return of_environment or origin == str(COMMAND_LINE)
+
+
+def _remember(setting: Setting) -> None:
+    value = setting.value
+    plain = value.model_dump(by_alias=True) if isinstance(value, Spec) else value
+    remember_settings({setting.path[-1]: plain}, setting.path[:-1])
+
+
+def _spelled(holder: object, path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the path of a field as files spell its keys, which origins go by."""
+    if not path or not isinstance(holder, Spec):
+        return path
+    key = type(holder).model_fields[path[0]].alias or path[0]
+    return (key, *_spelled(getattr(holder, path[0]), path[1:]))
 
 
 def _with(holder: object, path: Sequence[str], value: object) -> object:

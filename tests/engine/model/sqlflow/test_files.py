@@ -7,6 +7,7 @@ import pytest
 
 from kaflow_engine.connectors.kafka.topic_schemas import with_types
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.masking import without_secrets
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
@@ -89,6 +90,30 @@ def test_what_a_file_says_stands_over_the_configuration():
 def test_the_command_line_stands_over_a_file():
     config = load_config(None, {}, {"kafka.brokers": "mine:9092", "sql.attach": "postgres"})
     assert load(TUTORIAL, config)[1].kafka.brokers == ("mine:9092",)
+
+
+REGISTRY = "pipeline:\n  schema_registry: {url: 'http://me:word-of-file@file:8081'}\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "counts"),
+    [("KAFLOW__KAFKA__SCHEMA_REGISTRY", True), ("KAFLOW_DEFAULT__KAFKA__SCHEMA_REGISTRY", False)],
+)
+def test_the_environment_stands_over_a_file_and_its_defaults_below(tmp_path, variable, counts):
+    path = tmp_path / "p.yml"
+    path.write_text(CLICKS.read_text().replace("pipeline:\n", REGISTRY, 1))
+    _, config = load(path, load_config(None, {variable: "http://mine:1"}, {"sql.attach": "sqlite"}))
+    mine = ("http://mine:1", f"environment {variable}")
+    of_file = ("http://me:word-of-file@file:8081", f"{path}:5")
+    found = (config.kafka.schema_registry, config.origin("kafka", "schemaRegistry"))
+    assert found == (mine if counts else of_file)
+
+
+def test_secrets_of_a_file_are_masked(tmp_path):
+    path = tmp_path / "p.yml"
+    path.write_text(CLICKS.read_text().replace("pipeline:\n", REGISTRY, 1))
+    load(path)
+    assert without_secrets("at word-of-file") == "at ***"
 
 
 def test_files_that_disagree_do_not_run_together(tmp_path):
