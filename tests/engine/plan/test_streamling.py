@@ -1,6 +1,7 @@
 """Files of Streamling: each example of its documents is read as it stands, and explained."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.project import read_project
+from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import explain
@@ -71,6 +73,33 @@ def test_a_part_is_read_and_explained(row: dict[str, Any], tmp_path: Path) -> No
     path.write_text(row["part"] + row.get("line", "") + "\n" + row["rest"])
     spec = loaded(path, row.get("settings"))
     assert draw(explain(spec, CONFIG))
+
+
+@pytest.mark.parametrize(
+    ("start", "handover"),
+    [
+        ("earliest", {"start_at": "earliest"}),
+        ("latest", {"start_at": "latest"}),
+        ("2026-01-01T00:00:00Z", {"time": datetime(2026, 1, 1, tzinfo=UTC)}),
+    ],
+)
+def test_where_the_topic_of_a_hybrid_source_begins(
+    tmp_path: Path, start: str, handover: dict[str, object]
+) -> None:
+    path = tmp_path / "p.yaml"
+    live = {"source_type": "kafka", "topic": "t", "data_format": "json", "start_at": start}
+    source = {
+        "type": "hybrid",
+        "schema": {"id": "BIGINT"},
+        "bounded_sources": [{"source_type": "clickhouse", "table_name": "a"}],
+        "unbounded_source": live,
+    }
+    sinks = {"out": {"type": "blackhole", "from": "orders"}}
+    path.write_text(yaml.safe_dump({"sources": {"orders": source}, "sinks": sinks}))
+    found = loaded(path).sources["orders"]
+    assert isinstance(found, HybridSourceSpec)
+    assert found.handover.model_dump(exclude_none=True) == handover
+    assert found.may_repeat is ("start_at" in handover)
 
 
 def test_a_file_may_be_json(tmp_path: Path) -> None:

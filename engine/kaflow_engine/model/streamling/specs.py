@@ -45,7 +45,6 @@ class BoundedSource(Spec):
     table_name: Annotated[Filled, AfterValidator(_table)]
     columns: Columns = ()
     filter: Filled | None = None
-    start_at: Filled | None = None
 
 
 class UnboundedSource(Spec):
@@ -54,8 +53,8 @@ class UnboundedSource(Spec):
     source_type: Literal["kafka"]
     topic: Topic
     data_format: ValueFormat = "avro"
-    filter: Filled | None = None
     start_at: Filled = "earliest"
+    """`earliest`, `latest` or a time."""
 
 
 class OffsetTable(Spec):

@@ -206,8 +206,8 @@ def _hybrid(work: Lowering, node: Node, spec: HybridSource) -> None:
             handover = {
                 "columns": {"partition": offsets.partition_column, "offset": offsets.offset_column}
             }
-        elif live.start_at == "earliest":
-            handover = {"time": "1970-01-01T00:00:00Z"}
+        elif live.start_at in ("earliest", "latest"):
+            handover = {"start_at": live.start_at}
         else:
             handover = {"time": live.start_at}
     source = {
