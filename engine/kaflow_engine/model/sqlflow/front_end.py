@@ -9,7 +9,7 @@ from kaflow_engine.model.pipelines.contract import Lowered, Role, SourceFile, Su
 from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.loader import Reading, unreadable
 
-_PIPELINE = re.compile(r"^pipeline:[ \t]*(?:#.*)?\n(?P<below>(?:[ \t#{].*\n?|[ \t]*\n)*)", re.M)
+_PIPELINE = re.compile(r"^pipeline:[ \t]*(?:#.*)?\r?\n(?P<below>(?:[ \t#{].*\n?|\r?\n)*)", re.M)
 _PART = re.compile(r"^[ \t]+(source|handler|sink):", re.M)
 _LEAST = 2
 """Parts that make a pipeline SQLFlow's; one that lacks the third is told so."""

@@ -1,6 +1,7 @@
 """How SQLFlow files are told from others, and what they bring of the configuration."""
 # pyright: basic
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.page import blocks
 FILES = Path(__file__).parents[3] / "fixtures" / "sqlflow"
 TUTORIAL = FILES / "kafka.postgres.join.yml"
 CLICKS = FILES / "clicks.yml"
+WINDOW = FILES / "window.yml"
 ALLOWED = Config.model_validate({"sql": {"attach": ["postgres", "sqlite"]}})
 ENVIRONMENT = {
     "SQLFLOW_KAFKA_BROKERS": "one:9092,two:9092",
@@ -39,6 +41,8 @@ def load(path, config=ALLOWED, environment=ENVIRONMENT):
     [
         (CLICKS.read_text(), True),
         (TUTORIAL.read_text(), True),
+        (TUTORIAL.read_text().replace("\n", "\r\n"), True),
+        ("pipeline:\n\n  source: {}\n\n  sink: {}\n", True),
         ("pipeline:\n  source: {}\n  sink: {}\n", True),
         ("# first\npipeline: # mine\n{% if X %}\n  source: {}\n{% endif %}\n  sink: {}\n", True),
         ("pipeline:\n  source: {}\n", False),
@@ -160,6 +164,24 @@ def test_a_name_becomes_one_that_a_pipeline_may_have(tmp_path, name, called):
     path = tmp_path / "p.yml"
     path.write_text(CLICKS.read_text().replace("name: clicks", f"name: '{name}'"))
     assert load(path, environment={})[0].name == called
+
+
+def test_a_window_is_filled_by_what_stands_behind_the_name_of_its_table(tmp_path):
+    path = tmp_path / "p.yml"
+    path.write_text(WINDOW.read_text().replace("cities", "selected_cities"))
+    spec, _ = load(path, environment={})
+    query = spec.relations["selected_cities"].query or ""
+    assert query.startswith("SELECT date_trunc('hour', _time) AS bucket")
+
+
+def test_each_reading_of_closed_windows_is_replaced_where_it_stands(tmp_path):
+    path = tmp_path / "p.yml"
+    emit = "SELECT a.n FROM (SELECT n FROM closed) AS a, closed"
+    path.write_text(re.sub("emit_sql: .*", f"emit_sql: {emit}", WINDOW.read_text()))
+    (spec,) = read_project([path], ALLOWED, {}).pipelines
+    assert spec.query == (
+        'SELECT a.n FROM (SELECT n FROM "cities" AS closed) AS a, "cities" AS closed'
+    )
 
 
 def test_types_of_some_columns_are_laid_over_those_that_are_found():

@@ -4,15 +4,18 @@ import re
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.tokens import TokenType  # pyright: ignore[reportPrivateImportUsage]
 
 from kaflow_engine.model.files.tree import Entry
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, SqlText, entry
-from kaflow_engine.model.sqlflow.lowering.statements import parsed
+from kaflow_engine.model.sqlflow.lowering.statements import parsed, tokens
 from kaflow_engine.model.sqlflow.specs import TableSpec, WindowSpec
 
 CLOSED = "closed"
 """What `emit_sql` calls the rows of windows that have closed."""
+_STARTS = (TokenType.SELECT, TokenType.WITH)
+"""Words that a query begins with."""
 _BUCKETS = (exp.TimestampTrunc, exp.DateTrunc, exp.DateBin, exp.Anonymous)
 
 
@@ -103,7 +106,7 @@ def _window(
     table: TableSpec, path: Path, handler: SqlText, bucket: exp.Alias, mistakes: Mistakes
 ) -> Window | None:
     assert table.window is not None
-    start = handler.text.lower().index("select")
+    start = next(t.start for t in tokens(handler) if t.token_type in _STARTS)
     columns = list(bucket.this.find_all(exp.Column))
     if not isinstance(bucket.this, _BUCKETS) or len(columns) != 1:
         mistakes.add(
@@ -172,7 +175,7 @@ def emitted(said: Said, window: Window, name: str, mistakes: Mistakes) -> SqlTex
             f"it reads one table: FROM {CLOSED}",
         )
     text = sql.text
-    for table in reversed(tables):
+    for table in sorted(tables, key=lambda each: each.this.meta["start"], reverse=True):
         start, stop = table.this.meta["start"], table.this.meta["end"] + 1
         alias = "" if table.alias else f" AS {CLOSED}"
         text = f'{text[:start]}"{name}"{alias}{text[stop:]}'
