@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from kaflow_engine.model.names import Filled, refuse
+from kaflow_engine.model.names import Filled, refuse, split_names
 from kaflow_engine.model.plugin_options import is_plugin_name
 from kaflow_engine.model.spec import Spec
 
@@ -14,15 +14,8 @@ OWN_NAMESPACE = "streamling"
 _MOST_LABELS, _LONGEST_LABEL = 20, 256
 _RESERVED = ("id", "topology_node_type", "operator_type", "service_instance_id")
 
-
-def _columns(value: object) -> object:
-    """One column, several of them by commas, or a list."""
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return value
-
-
-Columns = Annotated[tuple[Filled, ...], BeforeValidator(_columns)]
+Columns = Annotated[tuple[Filled, ...], BeforeValidator(split_names)]
+"""One column, several of them by commas, or a list."""
 
 
 def _labels(labels: dict[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ written by key behind them is the last row of each key.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from sqlglot import exp, parse_one
@@ -52,8 +53,9 @@ class QueryFacts:
     """It says itself what `_gs_op` is."""
 
 
+@lru_cache(maxsize=256)
 def facts_of(sql: SqlText) -> QueryFacts:
-    """Return what a query does."""
+    """Return what a query does; each node of a file asks it of the queries around it."""
     tops = [select for select in sql.selects if select.role == "top"]
     return QueryFacts(
         grouped=_is_grouped(sql.text),

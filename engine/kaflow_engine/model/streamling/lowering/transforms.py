@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from kaflow_engine.model.files.tree import Scalar, find
 from kaflow_engine.model.relations.script_fields import fields_set
 from kaflow_engine.model.streamling.lowering.context import Lowering, placed
 from kaflow_engine.model.streamling.lowering.parts import Placed, said
@@ -66,8 +67,6 @@ def lower_transform(work: Lowering, node: Node) -> None:
 
 
 def _text(node: Node, key: str, text: str) -> Placed:
-    from kaflow_engine.model.files.tree import Scalar, find
-
     found = find(node.tree, (node.section, node.name, key))
     return Placed(text, found.at if isinstance(found, Scalar) else node.place(key))
 

@@ -129,7 +129,10 @@ def _calls(
         if not known or sql.words[at].kind == "STRING" or sql.words[at + 1].kind != "L_PAREN":
             at += 1
             continue
-        end = next(p for p in range(at + 2, words.stop) if sql.depths[p] == sql.depths[at])
+        inside_call = range(at + 2, words.stop)
+        end = next((p for p in inside_call if sql.depths[p] == sql.depths[at]), None)
+        if end is None:
+            return  # a bracket has no end, which is reported where types are found
         inside = range(at + 2, end)
         arguments = sql.split(inside, "COMMA") if inside else []
         texts = [_inner(sql, each, place, mistakes) for each in arguments]
