@@ -54,7 +54,7 @@ paths_argument = click.argument(
 
 
 def allowances(allowed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what `--allow` says as settings of the configuration.
+    """Return what `--allow` says, all of it together, as settings of the configuration.
 
     Raises:
         click.BadParameter: There is no such thing to allow.
@@ -63,7 +63,8 @@ def allowances(allowed: tuple[str, ...]) -> tuple[str, ...]:
         if not each.startswith("attach=") or each == "attach=":
             hint = "write attach=postgres, or attach=postgres,sqlite"
             raise click.BadParameter(f"'{each}' cannot be allowed; {hint}", param_hint="--allow")
-    return tuple(f"sql.{each}" for each in allowed)
+    kinds = ",".join(each.partition("=")[2] for each in allowed)
+    return (f"sql.attach={kinds}",) if kinds else ()
 
 
 files_argument = click.argument(

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
+from kaflow_engine.cli.options import allowances
 from kaflow_engine.testing.services.postgres import server_programs
 from tests.system import find_installed
 
@@ -37,9 +38,28 @@ def test_lines_of_a_file_go_through_a_pipeline_as_one_batch(tmp_path: Path):
     assert said.exit_code == 0
     assert said.stdout == '{"n": 4}\n'
     assert [line.partition(": ")[2][:14] for line in said.stderr.splitlines()] == [
-        "line 4: decode",
-        "line 2: sql: C",
+        "line 5: decode",
+        "line 3: sql: C",
     ]
+
+
+NAMED = "name: p\nquery: SELECT id FROM t\ntopics: {t: {columns: {id: BIGINT}}}\noutput: "
+
+
+@pytest.mark.parametrize("output", ["{table: x}", "{topic: o, key: id, key_format: avro}"])
+def test_rows_of_any_output_are_shown(tmp_path: Path, output: str):
+    pipeline, messages = tmp_path / "p.yaml", tmp_path / "messages.json"
+    pipeline.write_text(NAMED + output)
+    messages.write_text('{"id": 1}')
+    said = CliRunner().invoke(kaflow, ["dev", "invoke", str(pipeline), str(messages)])
+    assert said.output == '{"id": 1}\n'
+
+
+def test_a_database_of_each_kind_may_be_allowed_by_itself():
+    assert allowances(()) == ()
+    assert allowances(("attach=mysql", "attach=duckdb,sqlite")) == (
+        "sql.attach=mysql,duckdb,sqlite",
+    )
 
 
 @pytest.mark.kafka

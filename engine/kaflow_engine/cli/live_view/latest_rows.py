@@ -51,11 +51,11 @@ def _follow(plans: Sequence[PlannedPipeline], config: Config, show: Show, ended:
             by_cluster.setdefault(sink.cluster, {})[sink.topic] = plan, sink
     try:
         with ExitStack() as open_ones:
-            followers = [
-                (Follower(cluster_of(config.kafka, c), t), t) for c, t in by_cluster.items()
-            ]
-            for follower, _ in followers:
+            followers: list[tuple[Follower, dict[str, tuple[Flow, TopicSink]]]] = []
+            for cluster, topics in by_cluster.items():
+                follower = Follower(cluster_of(config.kafka, cluster), topics)
                 open_ones.callback(follower.close)
+                followers.append((follower, topics))
             while followers and not ended.is_set():
                 for follower, topics in followers:
                     seen = _newest(follower.look(_LOOK_S / len(followers)))

@@ -38,25 +38,31 @@ def command(
     it refuses are named beside.
     """
     config = configuration(config_path, (*settings, *allowances(allowed)))
-    (spec, *others) = load_checked([pipeline], config).pipelines
-    if others:
-        raise ModelError("several pipelines stand here", Location(str(pipeline)), "name one file")
-    found = invoke(spec, with_brought(config, [spec]), _lines(messages), int(time.time() * 1000))
+    pipelines = load_checked([pipeline], config).pipelines
+    if len(pipelines) != 1:
+        number = "several pipelines stand" if pipelines else "no pipeline stands"
+        hint = "name the file of one pipeline"
+        raise ModelError(f"{number} here", Location(str(pipeline)), hint)
+    (spec,), lines = pipelines, _lines(messages)
+    config = with_brought(config, [spec])
+    found = invoke(spec, config, [*lines.values()], int(time.time() * 1000))
     for row in found.rows:
         click.echo(row)
+    numbers = [*lines]
     for letter in found.letters:
-        line = f"line {letter.offset + 1}: " if letter.offset >= 0 else ""
+        line = f"line {numbers[letter.offset]}: " if letter.offset >= 0 else ""
         click.echo(without_secrets(f"refused: {line}{letter.phase}: {letter.error}"), err=True)
 
 
-def _lines(path: Path) -> list[bytes]:
-    """Return the messages of a file.
+def _lines(path: Path) -> dict[int, bytes]:
+    """Return the messages of a file by the numbers of their lines; empty lines are none.
 
     Raises:
         ModelError: It cannot be read.
     """
     try:
-        return [line for line in path.read_bytes().splitlines() if line.strip()]
+        lines = path.read_bytes().splitlines()
     except OSError as error:
         reason = (error.strerror or "it fails").lower()
         raise ModelError(f"the messages cannot be read: {reason}", Location(str(path))) from error
+    return {number: line for number, line in enumerate(lines, start=1) if line.strip()}

@@ -90,12 +90,16 @@ def _one(project: Project, names: list[str]) -> PipelineSpec:
     """Return the one pipeline that is meant.
 
     Raises:
-        click.UsageError: There are several, and none is named.
+        click.UsageError: There are none, or several of which not one is named.
     """
     known = [spec.name for spec in project.pipelines]
+    if len(names) > 1:
+        raise click.UsageError(f"name one pipeline, not {len(names)}: {', '.join(names)}")
     if names:
         return project.pipeline(names[0])
-    if len(known) != 1:
+    if not known:
+        raise click.UsageError("no pipeline stands in this file")
+    if len(known) > 1:
         raise click.UsageError(f"name one of the pipelines: {', '.join(known)}")
     return project.pipelines[0]
 

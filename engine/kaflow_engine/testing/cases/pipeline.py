@@ -12,7 +12,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.configuration.preprocessors import rewriter
-from kaflow_engine.model.files.streamling_files import JSON, is_streamling
+from kaflow_engine.model.files.streamling_files import JSON, is_streamling, may_be_streamling
 from kaflow_engine.model.files.tree import Entries, Scalar, describe
 from kaflow_engine.model.files.variables import variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_all, read_yaml
@@ -154,6 +154,8 @@ def _holds_pipeline(file: Path) -> bool:
     if file.name.endswith((PROCESSOR_SQL, *PROCESSOR_YAML)):
         return True
     if not file.name.endswith((*SUFFIXES, JSON)):
+        return False
+    if file.suffix == JSON and not may_be_streamling(file):
         return False
     try:
         root = read_yaml(file, {}).root

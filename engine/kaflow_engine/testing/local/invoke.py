@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from kaflow_engine.connectors.kafka.topic_schemas import with_types
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.records import DEAD_LETTER, RECORDS, ROW
-from kaflow_engine.flow.sinks import ConnectorSink, Sink, TopicSink
+from kaflow_engine.flow.sinks import Sink, TopicSink
 from kaflow_engine.formats.contract import Evidence, format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
@@ -21,6 +21,7 @@ from kaflow_engine.runtime.planning.columns import attached_columns
 from kaflow_engine.sql.named.attached import attached_names, attached_text
 from kaflow_engine.sql.pipeline import pipeline_topics
 from kaflow_engine.testing.local.executor import LocalPipeline
+from kaflow_engine.testing.local.shown import as_topic
 
 LARGEST_RUN = 1_000_000
 
@@ -73,7 +74,7 @@ def invoke(
     if schemas is None:
         return Invoked(rows=(), letters=())
     plan = build_plan(own, config, schemas).plan
-    plan = replace(plan, sinks=tuple(map(_as_topic, plan.sinks)), dimensions_first=False)
+    plan = replace(plan, sinks=tuple(map(_as_line, plan.sinks)), dimensions_first=False)
     reached = {
         (kind, connection): said.settings
         for kind, known in config.connections.items()
@@ -85,7 +86,7 @@ def invoke(
         records = _records(name, messages[begun : begun + size], begun, at)
         tables.append(pipeline.run(records, at).output)
         begun += size
-    return _told(pa.concat_tables([*tables, pipeline.end(at).output]))
+    return _invoked(pa.concat_tables([*tables, pipeline.end(at).output]))
 
 
 def _as_json(spec: PipelineSpec, *, whole: bool) -> PipelineSpec:
@@ -130,25 +131,12 @@ def _none() -> None:
     return None
 
 
-def _as_topic(sink: Sink) -> Sink:
-    """Let a sink give its rows as the console prints them."""
-    match sink:
-        case TopicSink():
-            return replace(sink, format="json_spaced", avro_schema=None)
-        case ConnectorSink():
-            return TopicSink(
-                id=sink.id,
-                inputs=sink.inputs,
-                exchange=sink.exchange,
-                key=sink.key,
-                topic=sink.target,
-                format="json_spaced",
-                key_in_value=sink.key_in_value,
-                compacted=sink.changes,
-                coalesced=sink.coalesced,
-            )
-        case _:
-            return sink
+def _as_line(sink: Sink) -> TopicSink:
+    """Let a sink give its rows as the console prints them; no registry is asked for schemas."""
+    topic = replace(as_topic(sink), format="json_spaced", avro_schema=None)
+    if topic.key_schema is None:
+        return topic
+    return replace(topic, key_format="json", key_schema=None)
 
 
 def _records(name: str, messages: Sequence[bytes], first: int, at: int) -> pa.Table:
@@ -167,7 +155,7 @@ def _records(name: str, messages: Sequence[bytes], first: int, at: int) -> pa.Ta
     return pa.Table.from_pylist(rows, RECORDS)
 
 
-def _told(output: pa.Table) -> Invoked:
+def _invoked(output: pa.Table) -> Invoked:
     rows = output.filter(pc.equal(output["kind"], ROW)).to_pylist()
     letters = output.filter(pc.equal(output["kind"], DEAD_LETTER)).to_pylist()
     return Invoked(
