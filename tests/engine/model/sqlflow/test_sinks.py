@@ -145,6 +145,32 @@ def test_what_becomes_of_bad_messages(lowered, error, policy, letters):
     assert (spec.topic("clicks").on_error, spec.dead_letters.topic) == (policy, letters)
 
 
+def of_a_socket(sink):
+    kafka = {"brokers": ["far:9092"], "security_protocol": "SSL", "topic": "bad"}
+    source = {"type": "websocket", "websocket": {"uri": "wss://x"}, "columns": {"u": "INT"}}
+    return {
+        "source": source,
+        "on_error": {"policy": "DLQ", "dlq": {"type": "kafka", "kafka": kafka}},
+        "handler": {"type": "handlers.InferredMemBatch", "sql": "SELECT u FROM batch"},
+        "sink": sink,
+    }
+
+
+def test_bad_messages_go_to_the_brokers_that_the_file_names(lowered):
+    spec, config = lowered(lambda pipeline: pipeline.update(of_a_socket({"type": "console"})))
+    assert spec.dead_letters.topic == "bad"
+    assert config.kafka.brokers == ("far:9092",)
+    assert config.kafka.properties == {"security.protocol": "SSL"}
+
+
+def test_bad_messages_do_not_go_to_other_brokers_than_rows(tmp_path):
+    sink = {"type": "kafka", "kafka": {"brokers": ["near:9092"], "topic": "out"}}
+    path = tmp_path / "p.yml"
+    path.write_text(load(lambda pipeline: pipeline.update(of_a_socket(sink))))
+    (mistake,) = read_project([path], ALLOWED, {}).mistakes
+    assert mistake.message == "messages that cannot be used go to other brokers than the rows"
+
+
 def test_settings_of_the_pipeline(lowered):
     more = {
         "schema_registry": {"url": "http://registry:8081"},

@@ -83,14 +83,17 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     if source.names and not (handler.tree is not None and not handler.batches):
         rows = _rows(source, handler, relations)
         query = _query(said, source, handler, rows, window, relations, mistakes)
-    own = source.brokers
     lookups = looked_up(said, commands, handler, mistakes)
     path = ("pipeline", "sink") if window is None else (*window.path, "window", "sink")
     spec = said.spec.pipeline.sink if window is None else window.spec.sink
-    sink = lower_sink(said, spec, path, own, mistakes)
-    letters = dead_letters(said, own, mistakes)
-    tree = _tree(said, (*source.entries, *lookups.entries), query, sink, letters, relations)
-    settings = (*lookups.settings, *source.settings, *sink.settings, *_others(said))
+    sink = lower_sink(said, spec, path, source.brokers, mistakes)
+    letters = dead_letters(said, source, spec, mistakes)
+    read = (*source.entries, *lookups.entries)
+    tree = _tree(said, read, query, sink, letters.entries, relations)
+    settings = (
+        *(*lookups.settings, *source.settings, *sink.settings, *letters.settings),
+        *_others(said),
+    )
     return LoweredFile(
         name=pipeline_name(said),
         tree=tree,

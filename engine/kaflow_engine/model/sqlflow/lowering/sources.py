@@ -87,7 +87,7 @@ def lower_source(said: Said, typed: Typed, mistakes: Mistakes) -> Source:
 def kafka_access(
     said: Said, access: KafkaAccessSpec, path: tuple[str | int, ...], mistakes: Mistakes
 ) -> tuple[Setting, ...]:
-    """Return where the brokers are and how they are reached, as settings."""
+    """Return where the brokers are and how they are reached, as settings; none: it is wrong."""
     at = said.at(*path, "brokers")
     try:
         brokers = KafkaConfig.model_validate({"brokers": access.brokers}).brokers
@@ -110,7 +110,8 @@ def _kafka(
     said: Said, kafka: KafkaSourceSpec, about: tuple[Entry, ...], mistakes: Mistakes
 ) -> Source:
     path = (*_PATH, "kafka")
-    settings = list(kafka_access(said, kafka, path, mistakes))
+    access = kafka_access(said, kafka, path, mistakes)
+    settings = [*access]
     if kafka.group_id is not None:
         at = said.at(*path, "group_id")
         settings.append(Setting(path=("kafka", "consumer", "group"), value=kafka.group_id, at=at))
@@ -137,7 +138,7 @@ def _kafka(
         names=tuple(dict.fromkeys(kafka.topics)),
         entries=(entry("topics", topics, at),),
         settings=(*settings, reset),
-        brokers=kafka.brokers if settings[:1] and settings[0].path[-1] == "brokers" else (),
+        brokers=kafka.brokers if access else (),
     )
 
 
