@@ -67,6 +67,23 @@ def test_the_environment_goes_before_the_file_and_the_file_before_defaults(tmp_p
     assert ours["kafka.brokers"] == ("two:9092", "environment KAFLOW__KAFKA__BROKERS")
 
 
+def test_an_empty_setting_of_a_file_counts_as_not_said(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "kafka_source: {brokers: 'one:9092', consumer_group_id: '', sasl_mechanism: '', "
+        "schema_registry_url: ''}\nlog_level:\n"
+    )
+    found = shown({}, path)
+    assert found["kafka.brokers"] == ("one:9092", f"{path}:1")
+    assert "kafka.properties.sasl.mechanism" not in found
+    assert found["kafka.schemaRegistry"] == ("http://localhost:18081", "Streamling's default")
+
+
+def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("log_level: info\nserver: {port: 80}\n")
+    assert find_config(tmp_path) is None
+
+
 @pytest.mark.parametrize(
     ("environment", "said"),
     [

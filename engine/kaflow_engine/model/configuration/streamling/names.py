@@ -70,6 +70,8 @@ NUMBERS = (
 """Last parts of the names of settings that are whole numbers."""
 
 SECTIONS = frozenset(name[0] for name in KNOWN)
+TELLING = SECTIONS - {"job_mode", "log_format", "log_level", "plugin"}
+"""Those that files of other programs hardly have."""
 
 NOT_HERE: Mapping[tuple[str, ...], str] = {
     ("application_id",): "a pipeline is called as its file, and its state is of its own",

@@ -14,6 +14,7 @@ from kaflow_engine.model.configuration.streamling.names import (
     NOT_HERE,
     NUMBERS,
     SECTIONS,
+    TELLING,
     is_known,
 )
 from kaflow_engine.model.files.tree import Entries, Entry, Node, Scalar, lay_over
@@ -41,9 +42,8 @@ class Layers:
 
 
 def holds_settings(root: Node) -> bool:
-    """Tell whether a configuration file is one of Streamling."""
-    keys = {entry.key for entry in root.entries} if isinstance(root, Entries) else set[str]()
-    return bool(keys & set(SECTIONS))
+    """Tell whether a configuration file is one of Streamling, and not of any other program."""
+    return isinstance(root, Entries) and any(each.key in TELLING for each in root.entries)
 
 
 def without_settings(root: Entries) -> Entries:
@@ -85,7 +85,7 @@ def _of_file(root: Entries | None) -> Values:
                 for entry in node.entries:
                     below(entry.value, (*path, entry.key))
             case Scalar():
-                if node.text is not None:
+                if node.text:  # an empty one counts as not said, as in the environment
                     found[path] = node
             case _:
                 texts = [item.text or "" for item in node.items if isinstance(item, Scalar)]
