@@ -124,8 +124,9 @@ def _set(sql: SqlText, mistakes: Mistakes) -> None:
     if name == "timezone" and named and named["value"].strip("' \"").upper() in ("UTC", "ETC/UTC"):
         return
     if name not in _OF_ENGINE:
+        shown = name or " ".join(sql.text.partition("=")[0].split()[1:3])  # values may be secrets
         mistakes.add(
-            f"the setting '{name or sql.text.split(None, 1)[-1]}' of DuckDB cannot be changed",
+            f"the setting '{shown}' of DuckDB cannot be changed",
             sql.at,
             "remove it; times are UTC, and buckets are reached as the configuration says",
         )

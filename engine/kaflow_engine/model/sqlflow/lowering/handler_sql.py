@@ -132,7 +132,8 @@ def _aggregates() -> frozenset[str]:
     import duckdb  # asked only about functions that sqlglot does not know
 
     sql = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'"
-    return frozenset(name for (name,) in duckdb.connect().execute(sql).fetchall())
+    with duckdb.connect() as connection:
+        return frozenset(name for (name,) in connection.execute(sql).fetchall())
 
 
 def _lookup(table: exp.Table) -> Lookup:
