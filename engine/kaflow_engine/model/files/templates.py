@@ -20,15 +20,11 @@ _FILE = "<template>"
 """What Jinja calls a template without a file."""
 
 
-def fails(name: str) -> ModelError | None:
-    """Have no words of one's own for a name that is not known."""
-
-
 def rendered(
     text: str,
     file: str,
     names: Mapping[str, Any],
-    unknown: Callable[[str], ModelError | None] = fails,
+    unknown: Callable[[str], ModelError] | None = None,
 ) -> str:
     """Render a template.
 
@@ -36,7 +32,7 @@ def rendered(
         text: The template.
         file: Where it stands.
         names: What it may ask for; what is called may raise ModelError.
-        unknown: Says what is wrong with a name that is not among them; None: what Jinja says.
+        unknown: Returns the error for a name that is not among them; None: that of Jinja.
 
     Raises:
         ModelError: With the line at which the template went wrong.
@@ -55,7 +51,8 @@ def rendered(
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
         at = Location(file, _line(error.__traceback__))
         name = _UNDEFINED.fullmatch(str(error)) if isinstance(error, UndefinedError) else None
-        if name is not None and (said := unknown(name[1])) is not None:
+        if name is not None and unknown is not None:
+            said = unknown(name[1])
             raise ModelError(said.message, at, said.hint) from error
         raise ModelError(_sentence(error), at) from error
 

@@ -18,7 +18,7 @@ class StreamlingPipelines:
     name = "Streamling pipeline"
     endings = (".yaml", ".yml", JSON)
     example = "orders.json"
-    variables = ("STREAMLING__*",)
+    variables = ()
 
     def claims(self, text: str) -> bool:
         """Claim nothing by its text."""
