@@ -23,7 +23,6 @@ from kaflow_engine.cli.options import (
 from kaflow_engine.cli.output import Clock, print_json, say_notices, table_lines
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import WAY_OUT
 from kaflow_engine.plan.evolution.start_decision import Status
@@ -93,8 +92,7 @@ def command(
     say_notices(project.notices)
     resolve = _telling(resolver()) if connect else None
     whole = all(path.is_dir() for path in paths)
-    together = with_brought(config, project.pipelines)
-    found = outlooks(project.pipelines, together, resolve, whole=whole)
+    found = outlooks(project.pipelines, config, resolve, whole=whole)
     if names:
         found = _approve(found, names, cast(Begin, begin))
     if as_json:

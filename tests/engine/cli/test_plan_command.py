@@ -146,3 +146,17 @@ def test_the_schema_id_of_an_avro_output_is_no_change() -> None:
     plan = plan_now()
     create(1, plan=with_avro_ids(plan, {topic_sinks(plan)[0].id: 7}, {}))
     assert run().stdout.startswith("unchanged  p  batch 2")
+
+
+def test_files_that_bring_other_brokers_are_planned_each_by_itself() -> None:
+    for name in ("a", "b"):
+        Path(f"{name}.yml").write_text(
+            f"pipeline:\n  name: {name}\n"
+            f"  source: {{type: kafka, kafka: {{brokers: ['{name}:9092'], topics: [{name}]}}, "
+            "columns: {n: INT}}\n"
+            "  handler: {type: handlers.InferredMemBatch, sql: SELECT n FROM batch}\n"
+            "  sink: {type: noop}\n"
+        )
+    said = CliRunner().invoke(kaflow, ["plan", "a.yml", "b.yml", "--json"])
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert [each["name"] for each in json.loads(said.stdout)] == ["a", "b"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from kaflow_engine.errors import ModelError, StateError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.evolution import inherit
 from kaflow_engine.plan.evolution.start_decision import (
@@ -101,7 +102,7 @@ def outlooks(
         ModelError: A file is wrong.
         SourceError: Columns were looked for, and cannot be found.
     """
-    found = [outlook_of(spec, config, resolve) for spec in specs]
+    found = [outlook_of(spec, with_brought(config, [spec]), resolve) for spec in specs]
     if whole:
         found += _removed(_root(config), {spec.id for spec in specs})
     there = [each for each in found if each.verdict.status != "removed"]
