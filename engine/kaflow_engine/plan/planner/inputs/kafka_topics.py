@@ -126,8 +126,12 @@ def _named(spec: PipelineSpec) -> Iterator[tuple[Path, str]]:
 
 def _two_names(spec: PipelineSpec) -> Iterator[ModelError]:
     """A topic is read once: two names of it would be read as two."""
+    try:
+        plain = [name for name in kafka_topics(spec) if name not in spec.topics]
+    except ModelError:
+        plain = []  # it is reported elsewhere
     first: dict[str, str] = {}
-    for name in spec.topics:
+    for name in (*plain, *spec.topics):
         target = spec.target_of(name)
         other = first.setdefault(target, name)
         if other != name:
