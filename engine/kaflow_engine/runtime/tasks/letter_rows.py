@@ -44,9 +44,14 @@ def letter_rows(rows: "pa.Table") -> "pa.Table":
 
 
 def _columns(letter: Letter) -> dict[str, Any]:
-    found = {each.name: getattr(letter, each.name) for each in LETTER_COLUMNS}
+    found = {each.name: _without_nul(getattr(letter, each.name)) for each in LETTER_COLUMNS}
     pairs = [
         [name, None if value is None else base64.b64encode(value).decode()]
         for name, value in letter.headers
     ]
     return {**found, "headers": json.dumps(pairs)}
+
+
+def _without_nul(value: Any) -> Any:
+    """Return a text that every database takes: words about a value may have its NUL."""
+    return value.replace("\0", "\\x00") if isinstance(value, str) else value
