@@ -10,16 +10,19 @@ from types import SimpleNamespace
 import pytest
 
 from kaflow_engine.connectors.hybrid import reads
+from kaflow_engine.connectors.hybrid.handover import require_handover
 from kaflow_engine.connectors.hybrid.reads import TopicRead
 from kaflow_engine.connectors.hybrid.source import HybridSource
 from kaflow_engine.connectors.kafka import admin
 from kaflow_engine.connectors.kafka import source as topics
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.source import TopicSource
+from kaflow_engine.connectors.postgres.source.reader import PostgresReader
+from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.files import FilesParams
 from kaflow_engine.flow.origins.hybrid import HandoverParams, HybridParams
 from kaflow_engine.state.storage.store import Damaged
-from tests.engine.connectors.database_here import NOW, place_of
+from tests.engine.connectors.database_here import NOW, PostgresHere, place_of
 
 NOWHERE = KafkaSettings(("127.0.0.1:1",))
 HANDOVER = "sources/s/handover.json"
@@ -161,3 +164,25 @@ def test_a_phase_of_files_ends_with_what_is_there(folder, caplog):
     assert source.bounded
     source.forget({0: 2}, NOW)
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        ([(0, 3), (1, None)], r"gives the row \(1, None\)"),
+        ([(0, 3), (1,)], r"gives the row \(1,\)"),
+        ([(0, 3), (0, 5)], "gives two offsets of partition 0: 3 and 5"),
+        ([(0, 3), ("1", 4.0), (0, 3)], None),
+    ],
+)
+def test_rows_of_the_query_of_a_handover(monkeypatch, rows, error):
+    monkeypatch.setattr(PostgresReader, "__init__", lambda *_: None)
+    monkeypatch.setattr(PostgresReader, "rows_of", lambda *_: rows)
+    asked = HandoverParams(columns=None, offsets=None, time=None, query="SELECT")
+    table = PostgresHere.params(SimpleNamespace(), "t")
+    params = HybridParams(phases=(table,), topic="t", handover=asked)
+    if error is None:
+        require_handover(params, {})
+        return
+    with pytest.raises(SourceUnfit, match=error):
+        require_handover(params, {})

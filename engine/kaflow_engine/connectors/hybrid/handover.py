@@ -97,7 +97,7 @@ def in_front(params: HybridParams, handover: Offsets) -> tuple[PhaseParams, ...]
     return (*others, replace(last, where=where))
 
 
-def require_columns(params: HybridParams, connection: Mapping[str, str]) -> None:
+def require_handover(params: HybridParams, connection: Mapping[str, str]) -> None:
     """Look whether the database of the last phase can say where the topic takes over.
 
     Raises:
@@ -181,13 +181,23 @@ def _asked(params: HybridParams, what: str, connection: Mapping[str, str]) -> di
             rows = ClickHouseReader(last, connection, what).rows_of(said.query)
         case FilesParams():
             raise SourceUnfit(f"{what}: files cannot be asked for a handover")
-    try:
-        return {int(partition): int(offset) for partition, offset in rows}
-    except (TypeError, ValueError) as error:
-        raise SourceUnfit(
-            f"{what}: the query of the handover gives {rows[0]!r} as its first row",
-            hint="let it give two numbers: a partition, and the first offset that is read of it",
-        ) from error
+    found: dict[int, int] = {}
+    for row in rows:
+        try:
+            partition, offset = map(int, row)
+        except (TypeError, ValueError) as error:
+            raise SourceUnfit(
+                f"{what}: the query of the handover gives the row {row!r}",
+                hint="let it give two numbers: a partition, and the first offset that is read of "
+                "it",
+            ) from error
+        if found.setdefault(partition, offset) != offset:
+            raise SourceUnfit(
+                f"{what}: the query of the handover gives two offsets of partition {partition}: "
+                f"{found[partition]} and {offset}",
+                hint="let it give one row of each partition, such as with GROUP BY",
+            )
+    return found
 
 
 def _quoted(params: PostgresParams | ClickHouseParams, column: str) -> str:

@@ -31,14 +31,14 @@ class HybridKind:
 
     def check(self, params: HybridParams, connection: Mapping[str, str]) -> None:
         """Look at the phases: each must have all columns; and at the topic."""
-        from kaflow_engine.connectors.hybrid.handover import require_columns
+        from kaflow_engine.connectors.hybrid.handover import require_handover
         from kaflow_engine.connectors.kafka.source import TopicSource
 
         connections = _connections(connection)
         for number, phase in enumerate(params.phases):
             source_kind(phase.type).check(phase, connections[number])
         if params.topic is not None:
-            require_columns(params, connections[-1])
+            require_handover(params, connections[-1])
             TopicSource(_kafka(connection), params.topic).partitions()
 
     def sample(
