@@ -7,6 +7,7 @@ import pytest
 from kaflow_engine.connectors.journal.journal import Journal, Message
 from kaflow_engine.connectors.journal.redriven import Again, noted, put_again, take_again
 from kaflow_engine.connectors.journal.source import JournalSource
+from kaflow_engine.state.storage.store import LocalStore
 
 NOW = 1_700_000_000_000
 
@@ -51,3 +52,22 @@ def test_a_crash_before_it_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert take_again(journal, NOW + 3) == 0
     journal.close()
     assert values(tmp_path) == [b"1", b"2"]
+
+
+def test_what_is_taken_while_someone_looks_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_again(tmp_path, again(1, 2), NOW)
+    journal = Journal(tmp_path, NOW)
+    listed = LocalStore.list
+
+    def taken_then(store: LocalStore, prefix: str) -> list[str]:
+        names = listed(store, prefix)
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalStore, "list", listed)
+            take_again(journal, NOW + 1)
+        return names
+
+    monkeypatch.setattr(LocalStore, "list", taken_then)
+    assert noted(tmp_path) == {"0:1@id", "0:2@id"}
+    journal.close()

@@ -9,14 +9,14 @@ import json
 import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
 from kaflow_engine.connectors.journal.journal import Journal, Message
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.state.storage.store import LocalStore
+from kaflow_engine.state.storage.store import LocalStore, NameMissing
 
 _BOX, _TAKEN = "redrive", "redriven"
 _LOOK_S = 0.5
@@ -62,8 +62,10 @@ def noted(folder: Path) -> frozenset[str]:
     Raises:
         StateError: They cannot be read.
     """
-    store = LocalStore(folder)
-    waiting = [each.note for name in store.list(f"{_BOX}/") for each in _read(store, name)]
+    store, waiting = LocalStore(folder), list[str]()
+    for name in store.list(f"{_BOX}/"):
+        with suppress(NameMissing):  # it was taken meanwhile, which is noted before it goes
+            waiting += [each.note for each in _read(store, name)]
     return _taken(store).union(waiting)
 
 
