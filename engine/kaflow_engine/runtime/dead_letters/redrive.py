@@ -54,6 +54,11 @@ class Ways:
         there = self.inputs.place(name)
         return Place(cluster=there.cluster, topic=there.topic, partition=letter.partition - first)
 
+    def into(self, cluster: str, letters: Sequence[Letter]) -> list[tuple[Letter, Place]]:
+        """Return the letters whose records came from topics of a cluster, and where from."""
+        places = ((letter, self.place(letter)) for letter in letters)
+        return [(each, at) for each, at in places if at is not None and at.cluster == cluster]
+
     def journal(self, letter: Letter) -> Path | None:
         """Return the journal that a record came from; None: it did not."""
         return self.journals.get(letter.topic) if can_redrive(letter) else None
@@ -109,18 +114,21 @@ def redrive(
         StateError: Notes cannot be kept, or another redrive does not end.
     """
     ways, sent = ways_of(spec, config), list[Letter]()
+
+    def found() -> tuple[KeptLetters, list[Letter]]:
+        kept = kept_letters(spec, config)
+        return kept, chosen(_with_notes(kept, ways, config), where)
+
+    kept, letters = found()
     for cluster in ways.clusters:
 
         def wanted(cluster: str = cluster) -> list[tuple[Letter, Place]]:
-            kept = kept_letters(spec, config)
-            found = chosen(_with_notes(kept, ways, config), where)
-            places = ((letter, ways.place(letter)) for letter in found)
-            return [(each, at) for each, at in places if at is not None and at.cluster == cluster]
+            return ways.into(cluster, found()[1])
 
-        if any(True for _ in wanted()):
-            kafka, known_as = cluster_of(config.kafka, cluster), kept_letters(spec, config).id
-            sent += send_again(kafka, ways.notes, known_as, spec.id, wanted, on_progress)
-    return [*sent, *_into_journals(spec, config, ways, where)]
+        if ways.into(cluster, letters):
+            kafka = cluster_of(config.kafka, cluster)
+            sent += send_again(kafka, ways.notes, kept.id, spec.id, wanted, on_progress)
+    return [*sent, *_into_journals(spec.id, ways, kept.id, letters)]
 
 
 def ways_of(spec: PipelineSpec, config: Config) -> Ways:
@@ -159,26 +167,24 @@ def _with_notes(kept: KeptLetters, ways: Ways, config: Config) -> list[Letter]:
 
 
 def _into_journals(
-    spec: PipelineSpec, config: Config, ways: Ways, where: str | None
+    pipeline_id: str, ways: Ways, known_as: str, letters: Sequence[Letter]
 ) -> list[Letter]:
-    if not ways.journals:
-        return []
-    kept = kept_letters(spec, config)
+    """Leave records for the journals they came from; what was left before is taken once."""
     by_journal: dict[Path, list[Letter]] = {}
-    for letter in chosen(_with_notes(kept, ways, config), where):
+    for letter in letters:
         folder = ways.journal(letter)
         if folder is not None:
             by_journal.setdefault(folder, []).append(letter)
-    for folder, letters in by_journal.items():
+    for folder, some in by_journal.items():
         if not folder.is_dir():
             raise StateError(
-                f"the journal of source '{letters[0].topic}' is not on this machine: there is no "
+                f"the journal of source '{some[0].topic}' is not on this machine: there is no "
                 f"folder '{folder}'",
                 hint="redrive where the pipeline runs, with its configuration",
             )
-        records = [_again(letter, spec.id, kept.id) for letter in letters]
+        records = [_again(letter, pipeline_id, known_as) for letter in some]
         put_again(folder, records, round(time.time() * 1000))
-    return [letter for letters in by_journal.values() for letter in letters]
+    return [letter for some in by_journal.values() for letter in some]
 
 
 def _again(letter: Letter, pipeline_id: str, known_as: str) -> Again:
