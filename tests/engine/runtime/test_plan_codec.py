@@ -63,6 +63,15 @@ def test_the_text_of_a_plan_of_one_chain_stays():
     assert plan_of(plan_text(later)) == later
 
 
+def test_the_text_of_a_plan_whose_keys_have_no_schema_stays():
+    plan = filter_plan("p", "events", "out")
+    assert "key_schema" not in plan_text(plan)
+    (sink,) = plan.sinks
+    with_keys = replace(plan, sinks=(replace(sink, key_schema="{}", key_schema_id=7),))
+    assert '"key_schema":"{}","key_schema_id":7' in plan_text(with_keys)
+    assert plan_of(plan_text(with_keys)) == with_keys
+
+
 OUTPUTS = {"o": "SELECT e.id, e.n FROM events e", "q": "SELECT c.id, c.n FROM clicks c"}
 
 

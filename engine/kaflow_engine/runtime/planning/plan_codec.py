@@ -36,6 +36,8 @@ _ONE_ROW: dict[str, Any] = {"sides": {"__all__": {"rows"}}}
 """Where look-ups find one row, plans are written as before they found others."""
 _OF_HOME: dict[str, Any] = {"cluster": True}
 """What is in no cluster that has a name is written as before there were several."""
+_WITHOUT_KEY_SCHEMA: dict[str, Any] = {"key_schema": True, "key_schema_id": True}
+"""Topics whose keys have no schema are written as before keys could."""
 _IN_TOPIC: dict[str, Any] = {"letters": True}
 _WITHOUT_AGGREGATES: dict[str, Any] = {"retired_states": True}
 _WITHOUT_BEGINNINGS: dict[str, Any] = {"begins": True}
@@ -78,9 +80,9 @@ def plan_text(plan: Flow) -> str:
     }
     by_operator = {**({"__all__": of_operators} if of_operators else {}), **of_their_rows}
     sinks = {
-        place: _OF_HOME
+        place: left
         for place, sink in enumerate(plan.sinks)
-        if isinstance(sink, TopicSink) and not sink.cluster
+        if isinstance(sink, TopicSink) and (left := _of_topic(sink))
     }
     left_out: dict[str, Any] = {
         "sources": timed,
@@ -103,6 +105,11 @@ def _without_chain(operator: Aggregate | Runs | KeyedJoin) -> dict[str, Any]:
 def _without_events(operator: Aggregate | Runs | KeyedJoin) -> dict[str, Any]:
     of_records = isinstance(operator, KeyedJoin) and not (operator.waiting or operator.delay)
     return _OF_RECORDS if of_records else {}
+
+
+def _of_topic(sink: TopicSink) -> dict[str, Any]:
+    keys = {} if sink.key_schema is not None else _WITHOUT_KEY_SCHEMA
+    return {**keys, **({} if sink.cluster else _OF_HOME)}
 
 
 def _of_origin(origin: SourceParams | None) -> dict[str, Any]:
