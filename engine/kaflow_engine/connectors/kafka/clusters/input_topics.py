@@ -7,9 +7,10 @@ from kaflow_engine.connectors.kafka.admin import offsets, require, topic_setting
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.connectors.sources.contract import StartPolicy
+from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.topics import TopicPlace
 from kaflow_engine.flow.sources import TopicParams
-from kaflow_engine.model.outputs.cluster_specs import KafkaConfig
+from kaflow_engine.model.outputs.cluster_specs import KafkaConfig, section_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,12 @@ class InputTopics:
         return InputTopics(self.clusters, {**self.places, name: place})
 
     def kafka(self, name: str) -> KafkaSettings:
-        """Return how the cluster of a topic is reached."""
-        return self.clusters[self.place(name).cluster]
+        """Return how the cluster of a topic is reached.
+
+        Raises:
+            SourceUnfit: The configuration does not have it any more.
+        """
+        return self._reached(self.place(name).cluster)
 
     def by_cluster(self, names: Iterable[str]) -> Iterator[OfCluster]:
         """Yield topics, those of each cluster together."""
@@ -66,7 +71,7 @@ class InputTopics:
             place = self.place(name)
             found.setdefault(place.cluster, {})[place.topic] = name
         for cluster, topics in sorted(found.items()):
-            yield OfCluster(self.clusters[cluster], topics)
+            yield OfCluster(self._reached(cluster), topics)
 
     def one_cluster(self, names: Iterable[str]) -> KafkaSettings | None:
         """Return how the only cluster of topics is reached; None: there are several, or the
@@ -123,8 +128,18 @@ class InputTopics:
         return found
 
     def settings(self, name: str) -> dict[str, str]:
-        """Return the settings of a topic as its brokers hold them; empty where they do not tell."""
+        """Return the settings of a topic as its brokers hold them; empty where they do not say."""
         return topic_settings(self.kafka(name), self.place(name).topic)
+
+    def _reached(self, cluster: str) -> KafkaSettings:
+        if cluster not in self.clusters:  # only plans of earlier runs name such a one
+            raise SourceUnfit(
+                f"cluster '{cluster}', of whose topics the state is made, is not in the "
+                "configuration any more",
+                hint=f"configure it as {section_of(cluster)} again, until the pipeline is caught "
+                "up without its topics",
+            )
+        return self.clusters[cluster]
 
 
 def clusters_of(kafka: KafkaConfig) -> dict[str, KafkaSettings]:
