@@ -224,7 +224,7 @@ class PipelineRun:
         carrier: Checkpointer | None,
     ) -> Run:
         connections, checkpoint = connections_of(self.config), self.config.state.rocksdb.checkpoint
-        records, letters = records_of_run(self.config, plan, state, start)
+        records, letters = records_of_run(self.config, plan, state, start, open_plan(log))
         shipment = Shipment.of(
             TaskSettings(
                 plan=plan,
@@ -256,7 +256,7 @@ class PipelineRun:
                 sinks=sinks_of_run(
                     records, letters, plan, state, log.store, control, start, connections
                 ),
-                claims=Claims.of(control, plan),
+                claims=Claims.of(control, plan, letters),
             ),
             standing=standing,
             ends=EndOffsets(source.topics, named=source.named),

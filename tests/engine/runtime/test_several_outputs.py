@@ -17,6 +17,7 @@ from kaflow_engine.errors import ModelError, StateError
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.flow.graph import topic_sinks, with_avro_ids
 from kaflow_engine.flow.records import DEAD_LETTER, RECORDS, ROW
+from kaflow_engine.flow.sinks import letter_table
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -27,9 +28,11 @@ from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.batch.task_metrics import rows_written
 from kaflow_engine.runtime.drive.backfill_guard import check_backfill, last_settled, state_of_stream
+from kaflow_engine.runtime.sink import outputs
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.sink.outputs import (
     dropped_outputs,
+    fence_outputs,
     hand_over,
     look_at_outputs,
     open_outputs,
@@ -96,7 +99,7 @@ class Records:
 THREE = (b'{"id":"a","n":1}', b'{"id":"b","n":2}', b"{")
 
 
-def run_task(plan, folder, batch=1, values=THREE, records=None):
+def run_task(plan, folder, batch=1, values=THREE, records=None, letters=None):
     """Run a batch of records in one task; return what the driver is given of it."""
     settings = TaskSettings(
         plan=plan,
@@ -105,6 +108,7 @@ def run_task(plan, folder, batch=1, values=THREE, records=None):
         epoch=1,
         snapshots=LocalStore(folder),
         sink=records or Records(),
+        letters=letters,
         driver=os.getpid(),
     )
     given = [
@@ -154,6 +158,18 @@ def test_records_are_one_delivery_and_rows_of_each_table_its_files(tmp_path, pla
     assert rows_written(written, report) == {name: 2 * rows for name, rows in written.items()}
 
 
+@pytest.mark.parametrize("said", ["files", None])
+def test_dead_letters_go_where_the_plan_of_their_batch_says(tmp_path, plan, said):
+    records, files = Records(), Records()
+    run_task(replace(plan, letters=said), tmp_path, records=records, letters=files)
+    kinds = [
+        sorted(kind for part in each.parts for kind in part.rows["kind"].to_pylist())
+        for each in (records, files)
+    ]
+    rows, dead = [ROW] * 3, [DEAD_LETTER]
+    assert kinds == ([rows, dead] if said else [rows + dead, []])
+
+
 def test_each_table_gets_its_own_files_once(tmp_path, plan):
     batch = run_task(plan, tmp_path)
     tables = opened(plan, tmp_path)
@@ -196,6 +212,19 @@ def test_an_output_that_was_dropped_gets_the_batch_that_was_begun_for_it(tmp_pat
     dropped.commit(batch)
     assert contents(tmp_path, "hours", "id") == ["b"]
     assert dropped_outputs(fewer, plan, STATE, LocalStore(tmp_path / "state")) == ()
+
+
+def test_a_table_of_dead_letters_is_opened_where_no_other_is(plan, monkeypatch):
+    opened = []
+    monkeypatch.setattr(
+        outputs, "open_outputs", lambda plan, *_: opened.append(plan.letters) or (plan.letters,)
+    )
+    table = letter_table("postgres", "default", "t")
+    begun = replace(plan, sinks=plan.sinks[:2], letters=table)
+    assert fence_outputs(begun, STATE, None, None, 1)
+    for now in (begun, replace(begun, letters=None)):
+        dropped_outputs(begun, now, STATE, None)
+    assert opened == [table, None, table]
 
 
 def test_a_backfill_replaces_in_every_table(tmp_path, plan):

@@ -56,49 +56,60 @@ def with_clusters(home: RunLog, config: Config, plan: Flow, begun: Flow | None =
     """Return a log of runs with the markers of other clusters, if there are any.
 
     Raises:
-        StateError: The configuration does not have a cluster any more that the open batch needs.
+        StateError: The configuration does not have one of them any more.
     """
     of_batch = frozenset[str]() if begun is None else begun.written_clusters
     others = sorted((plan.written_clusters | of_batch) - {plan.cluster})
-    for name in others:
-        if name not in config.kafka.every:
-            raise StateError(
-                f"the open batch of pipeline '{plan.name}' has rows for cluster '{name}', which is "
-                "not in the configuration",
-                hint="bring it back under kafka.clusters, until the pipeline is caught up",
-            )
     logs = {name: _in_topic(config, plan.pipeline, name) for name in others}
     return ClusterLogs(home, logs, of_batch) if logs else home
 
 
 def run_log_found(config: Config, pipeline_id: str, log: BatchLog) -> RunLog:
-    """Return the log of a pipeline of which only the id is known, and its state where it is left.
+    """Return the log of a pipeline of which only the id is known, and its state where it is left;
+    of a state that cannot be read, the clusters are asked which of them know the pipeline.
 
     Raises:
         SourceError: No broker of a cluster answers.
+        StateError: The configuration does not have a cluster any more that the state names.
     """
     if run_log_file(_root(config), pipeline_id).exists():
         return LocalRunLog(_root(config), pipeline_id)
-    state, begun = log.load_state(), log.open_batch()
-    if state is not None:
-        plans = [state.fingerprint, *([begun.plan] if begun else [])]
-        return run_log_of(config, *(plan_of(log.load_plan(each)) for each in plans))
-    topic = control_topic(pipeline_id)
-    there = [
-        name
-        for name, kafka in clusters_of(config.kafka).items()
-        if name and describe(kafka, [topic])[topic].exists
-    ]
-    home = _in_topic(config, pipeline_id)
-    logs = {name: _in_topic(config, pipeline_id, name) for name in there}
-    return ClusterLogs(home, logs) if logs else home
+    if plans := _plans_left(log):
+        return run_log_of(config, *plans)
+    clusters, topic = clusters_of(config.kafka), control_topic(pipeline_id)
+    asked = clusters if len(clusters) > 1 else {}
+    there = [name for name, kafka in asked.items() if describe(kafka, [topic])[topic].exists]
+    home, *others = there or [""]
+    logs = {name: _in_topic(config, pipeline_id, name) for name in others}
+    found = _in_topic(config, pipeline_id, home)
+    return ClusterLogs(found, logs) if logs else found
+
+
+def _plans_left(log: BatchLog) -> list[Flow]:
+    """Return the plan of a state, and that of its open batch; nothing where one cannot be read."""
+    try:
+        state, begun = log.load_state(), open_plan(log)
+        if state is None:
+            return []
+        plan = plan_of(log.load_plan(state.fingerprint))
+    except StateError:
+        return []
+    return [plan] if begun is None else [plan, begun]
 
 
 def records_of_run(
-    config: Config, plan: Flow, state: StateRecord, start: RunStart
+    config: Config, plan: Flow, state: StateRecord, start: RunStart, begun: Flow | None = None
 ) -> tuple[RecordSink, LocalLetters | None]:
     """Return what takes the records of a run, rows for topics and dead letters, and what takes
-    dead letters beside it, where they go into files and rows to topics."""
+    dead letters beside it, where they go into files and rows to topics.
+
+    Args:
+        config: Where everything is.
+        plan: What is to run.
+        state: Whose batches they are.
+        start: What is known of deliveries.
+        begun: What the open batch was begun with; its dead letters go where that says.
+    """
     files = LocalLetters(
         folder=local_folder(config, plan.pipeline),
         state=state.state_id,
@@ -106,7 +117,8 @@ def records_of_run(
     )
     if plan.dead_letter_topic is None:
         return files, None
-    beside = files if plan.letters == "files" else None
+    in_files = any(each is not None and each.letters == "files" for each in (plan, begun))
+    beside = files if in_files else None
 
     def topics(cluster: str, known: RunStart) -> TopicSink:
         settings = SinkSettings(
@@ -177,8 +189,15 @@ def forget_runs(config: Config, plan: Flow) -> None:
 
 
 def _in_topic(config: Config, pipeline_id: str, cluster: str = "") -> ControlTopic:
-    replication = Replication.of(config.kafka.every[cluster])
-    return ControlTopic(cluster_of(config.kafka, cluster), pipeline_id, replication=replication)
+    known = config.kafka.every.get(cluster)
+    if known is None:
+        raise StateError(
+            f"pipeline '{pipeline_id}' has written to cluster '{cluster}', which is not in the "
+            "configuration any more",
+            hint=f"configure it as {section_of(cluster)} again, until the pipeline is caught up",
+        )
+    kafka, replication = cluster_of(config.kafka, cluster), Replication.of(known)
+    return ControlTopic(kafka, pipeline_id, replication=replication)
 
 
 def _root(config: Config) -> Path:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kaflow_engine.connectors.contract import Sink
 from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.operators.rows.reports import BatchReport
@@ -21,10 +22,17 @@ class Claims:
     """Whether every reader sees what tasks write as soon as they write it."""
 
     @staticmethod
-    def of(control: RunLog, plan: Flow) -> "Claims":
-        """Return what the plan needs; a backfill commits nothing before its end."""
+    def of(control: RunLog, plan: Flow, letters: Sink | None = None) -> "Claims":
+        """Return what the plan needs; a backfill commits nothing before its end.
+
+        Args:
+            control: The log of its runs.
+            plan: What is to run.
+            letters: What takes dead letters, where they leave apart from records.
+        """
         committed_by = {promised(sink, plan.delivery).commit for sink in plan.sinks}
-        committed_by |= {"driver"} if plan.letters == "files" else set()
+        if letters is not None:
+            committed_by.add(letters.capabilities.commit)
         adds = "driver" in committed_by and plan.backfill is None
         exactly_once = plan.delivery == "exactly_once"
         on_brokers = plan.dead_letter_topic is not None

@@ -85,8 +85,8 @@ def fence_outputs(
         SinkError: One cannot be written, or a newer run has begun.
     """
     sinks = tuple(sink for sink in plan.sinks if isinstance(sink, ConnectorSink))
-    open_outputs(replace(plan, sinks=sinks), state, store, _no_check, connections, epoch)
-    return bool(sinks)
+    only = replace(plan, sinks=sinks)
+    return bool(open_outputs(only, state, store, _no_check, connections, epoch))
 
 
 def dropped_outputs(
@@ -112,7 +112,9 @@ def dropped_outputs(
     """
     kept = {sink.id for sink in plan.sinks}
     gone = tuple(sink for sink in begun.sinks if sink.id not in kept)
-    return open_outputs(replace(begun, sinks=gone), state, store, _no_check, connections, epoch)
+    letters = None if begun.letters == plan.letters else begun.letters
+    only = replace(begun, sinks=gone, letters=letters)
+    return open_outputs(only, state, store, _no_check, connections, epoch)
 
 
 def _no_check() -> None:

@@ -177,18 +177,18 @@ class WorkerTask:
 
     def _deliver_letters(self, rows: pa.Table) -> pa.Table:
         """Hand dead letters over that do not leave with rows; returns the rows that are left."""
-        plan, letters = self._settings.plan, self._settings.letters
-        table = letter_output(plan, self._settings.connections)
-        if table is None and letters is None:
+        table = letter_output(self._settings.plan, self._settings.connections)
+        files = self._settings.letters if self._settings.plan.letters == "files" else None
+        if table is None and files is None:
             return rows
         dead = pc.equal(rows["kind"], DEAD_LETTER)
         if (mine := rows.filter(dead)).num_rows:
             with self.timed("deliver"):
-                if table is not None:
+                if files is not None:
+                    self._write(files, mine, "deliver", "dead_letters")
+                elif table is not None:
                     self._write_columns(table, mine)
                     self._notes.append({"dead_letters": mine.num_rows})
-                elif letters is not None:
-                    self._write(letters, mine, "deliver", "dead_letters")
         return rows.filter(pc.invert(dead))
 
     def _write_columns(self, into: ColumnOutput, rows: pa.Table) -> pa.Table | None:
