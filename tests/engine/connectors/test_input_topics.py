@@ -22,6 +22,6 @@ def test_those_of_a_cluster_are_together():
 def test_a_cluster_that_is_not_configured_any_more():
     gone = InputTopics({"": HOME}, TOPICS.places)
     for ask in (gone.kafka, lambda name: list(gone.by_cluster([name]))):
-        with pytest.raises(SourceUnfit, match="cluster 'west'.* is not in the") as caught:
+        with pytest.raises(SourceUnfit, match=r"cluster 'west'.* is not in the") as caught:
             ask("w")
         assert caught.value.hint.startswith("configure it as kafka.clusters.west again")
