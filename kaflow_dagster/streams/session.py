@@ -121,7 +121,8 @@ def _stream(
             if progress.state == "failed":
                 stop.set()  # a session is whole or none: the next one starts all of it again
 
-        plans = prepare(specs, config, heard.say, Waiting(stopped=stop.is_set))
+        waiting = Waiting(stopped=stop.is_set, endless=True)
+        plans = prepare(specs, config, heard.say, waiting)
         heard.running.update({each.spec.name: Running(each.plan, config) for each in plans})
         if not stop.is_set():
             run_pipelines(

@@ -8,8 +8,9 @@ from kaflow_engine.errors import Location, Problems, SourceError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.runtime.planning import prepare as prepare_module
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
-from kaflow_engine.runtime.planning.prepare import check, plan_pipeline, prepare
+from kaflow_engine.runtime.planning.prepare import Waiting, check, plan_pipeline, prepare
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
 from kaflow_engine.state.storage.store import LocalStore
 from kaflow_engine.testing.services.child import free_ports
@@ -33,6 +34,20 @@ def test_all_mistakes_are_told_before_a_broker_is_asked(tmp_path):
         prepare(specs, config("127.0.0.1:1", tmp_path))
     assert [error.at.file for error in caught.value.errors] == ["a.yaml", "b.yaml"]
     check([spec("a", "t", "o")])
+
+
+def test_only_a_stream_waits_without_end(monkeypatch, tmp_path):
+    asked = []
+
+    def resolve(*_, endless, **more):
+        asked.append(endless)
+        return {"t": (Column("id", "VARCHAR"),)}
+
+    monkeypatch.setattr(prepare_module, "resolve_columns", resolve)
+    one, there = spec("a", "t", "o", topics={"t": {"wait_for": True}}), config("h:1", tmp_path)
+    for waiting in (None, Waiting(milliseconds=0), Waiting(endless=True)):
+        plan_pipeline(one, there, waiting=waiting)
+    assert asked == [False, False, True]
 
 
 def pin(path, name, schemas, plan):

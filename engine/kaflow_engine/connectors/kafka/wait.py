@@ -1,4 +1,4 @@
-"""Waits for brokers that do not answer yet."""
+"""Waits for brokers that do not answer yet, and for topics that do not exist yet."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -61,6 +61,7 @@ def await_brokers(
 def await_topics(
     settings: KafkaSettings,
     topics: Sequence[str],
+    deadline: int,
     on_wait: Callable[[str], None] = lambda text: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -69,16 +70,31 @@ def await_topics(
     Args:
         settings: How to reach the brokers.
         topics: Their names.
+        deadline: Milliseconds that the brokers may be away meanwhile.
         on_wait: Told once of those that do not exist yet.
         stopped: Asked meanwhile whether to give up.
+
+    Raises:
+        BrokerAway: No broker answers for too long.
+        SourceError: A topic may not be described.
     """
-    announced = False
+    pause, announced = _FIRST_PAUSE_S, False
     while not stopped():
-        missing = [name for name, info in describe(settings, topics).items() if not info.exists]
+        try:
+            found = describe(settings, topics)
+        except BrokerAway:  # who waits without end outlives a restart of the brokers
+            await_brokers(settings, deadline, on_wait, stopped)
+            continue
+        missing = [name for name, info in found.items() if not info.exists]
         if not missing:
             return
         if not announced:
             announced = True
             names = ", ".join(f"'{name}'" for name in missing)
-            on_wait(f"waiting for topic {names}, which does not exist yet")
-        time.sleep(_FIRST_PAUSE_S)
+            several = len(missing) > 1
+            on_wait(
+                f"waiting for {'topics' if several else 'topic'} {names}, which "
+                f"{'do' if several else 'does'} not exist yet"
+            )
+        time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE_S)

@@ -47,8 +47,8 @@ class Waiting:
     milliseconds: int = 60_000
     stopped: Callable[[], bool] = lambda: False
     """Asked meanwhile whether to give up."""
-    endless: bool = True
-    """Topics whose file says `wait_for` are waited for without end."""
+    endless: bool = False
+    """Topics whose file says `wait_for` are waited for without end, as a stream does."""
 
 
 def prepare(
@@ -66,7 +66,7 @@ def prepare(
         specs: What the author wrote.
         config: The same for all.
         say: Told what is waited for and what is created.
-        waiting: For columns that no one declares.
+        waiting: For columns that no one declares; None: as a stream waits.
 
     Raises:
         ModelError: Mistakes in files.
@@ -75,7 +75,7 @@ def prepare(
         SinkError: An output topic cannot be created, or its schema is refused.
     """
     check(specs, config)
-    patience = waiting or Waiting()
+    patience = waiting or Waiting(endless=True)
     used = {cluster for spec in specs for cluster in needs_of(spec)}
     for cluster, there in reached(config).items():
         if cluster in used:
@@ -110,7 +110,7 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     if waiting.endless:
         awaited = [topic for topic in kafka_topics(spec) if spec.topic(topic).wait_for]
         for some in input_topics(spec, config).by_cluster(awaited):
-            await_topics(some.kafka, list(some.names), say, waiting.stopped)
+            await_topics(some.kafka, list(some.names), config.retry_deadline, say, waiting.stopped)
     for cluster, needs in needs_of(spec).items():
         require_permissions(clusters[cluster].kafka, needs)
     planned = plan_pipeline(spec, config, say, waiting)
