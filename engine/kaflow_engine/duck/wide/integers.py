@@ -23,6 +23,10 @@ a sign."""
 DIGITS = 78
 """Decimal digits of the largest of them."""
 
+NEGATIVE = "negative"
+"""The function that is the minus before a value of any type. DuckDB's own leaves unset the first
+bytes of a BIGNUM, by which it is compared: to put it into a list copies it, and sets them."""
+
 _LONGEST = 100
 """Characters of a text that may be such a number: any other is too large, or none."""
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -30,7 +34,7 @@ _HEX = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]+)")
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII
 )
-_MENTIONED = re.compile("|".join(BOUNDS), re.IGNORECASE)
+_MENTIONED = re.compile("|".join((*BOUNDS, rf"\b{NEGATIVE}\(")), re.IGNORECASE)
 _BINARY = ("FLOAT", "DOUBLE")
 
 
@@ -57,10 +61,10 @@ def in_duckdb(kind: str) -> str:
 
 
 def mentions(sql: str) -> bool:
-    """Tell whether a text names one of the types, or a cast to it.
+    """Tell whether a text names one of the types, a cast to it, or a function made for them.
 
-    >>> mentions("SELECT TRY_TO_U256(x)"), mentions("SELECT x * 2")
-    (True, False)
+    >>> mentions("SELECT TRY_TO_U256(x)"), mentions("SELECT x * 2"), mentions("NEGATIVE(x) < 0")
+    (True, False, True)
     """
     return _MENTIONED.search(sql) is not None
 

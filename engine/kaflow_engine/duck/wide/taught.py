@@ -10,14 +10,10 @@ from typing import Any
 import duckdb
 from duckdb.func import ARROW, SPECIAL
 
-from kaflow_engine.duck.wide.integers import BIGNUM, BOUNDS, between_sql, is_wide
+from kaflow_engine.duck.wide.integers import BIGNUM, BOUNDS, NEGATIVE, between_sql, is_wide
 
 FITTING = "within_256_bits"
 """The function that gives a number back, and fails for one of more than 256 bits."""
-
-NEGATIVE = "negative"
-"""The function that is the minus before a value of any type. DuckDB's own leaves unset the first
-bytes of a BIGNUM, by which it is compared: to put it into a list copies it, and sets them."""
 
 _READ = "kaflow_number_of"
 _MEANINGS = {"*": "product", "/": "quotient", "//": "quotient", "%": "remainder"}

@@ -7,6 +7,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from kaflow_engine.duck import binding, quoting
+from kaflow_engine.duck.wide.integers import mentions
 from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.syntax import DIALECT
@@ -40,7 +41,8 @@ def check_condition(condition: str, columns: Sequence[Column], at: Location | No
         if isinstance(call.expression, exp.Func):
             raise unknown_function(call.expression.name, at, of_rows=True)
     rewritten = as_run(tree, at)
-    asked = mended(condition if rewritten is tree else rewritten.sql(dialect=DIALECT))
+    plain = frozenset(column.name for column in columns if not mentions(column.type))
+    asked = mended(condition if rewritten is tree else rewritten.sql(dialect=DIALECT), plain)
     names = [column.name for column in columns]
     known = {name.lower() for name in names}
     for found in tree.find_all(exp.Column):
@@ -62,7 +64,8 @@ def check_condition(condition: str, columns: Sequence[Column], at: Location | No
 
 
 def runnable(condition: str) -> str:
-    """Return a condition that was checked as DuckDB runs it: with the functions of the project."""
+    """Return a condition that was checked as DuckDB runs it: with the functions of the project,
+    and right for wide integers, too."""
     try:
         tree = sqlglot.parse_one(condition, dialect=DIALECT, into=exp.Condition)
     except (ParseError, TokenError):

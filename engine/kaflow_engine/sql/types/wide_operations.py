@@ -8,8 +8,7 @@ from typing import Any, cast
 import sqlglot
 from sqlglot import exp
 
-from kaflow_engine.duck.wide.integers import BIGNUM, mentions
-from kaflow_engine.duck.wide.taught import NEGATIVE
+from kaflow_engine.duck.wide.integers import BIGNUM, NEGATIVE, mentions
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.groups.shapes import RunShape
 from kaflow_engine.sql.parse import parse_expression

@@ -8,8 +8,7 @@ so that sums of large values are added in two parts, of which neither can be ful
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kaflow_engine.duck.wide.integers import BIGNUM
-from kaflow_engine.duck.wide.taught import NEGATIVE
+from kaflow_engine.duck.wide.integers import BIGNUM, NEGATIVE
 
 _WHOLE = frozenset(
     {
