@@ -7,6 +7,7 @@ from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.flow.sinks import ConnectorSink, letter_table
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.names import topic_target
+from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.pipeline import pipeline_topics
@@ -117,6 +118,9 @@ def _named(spec: PipelineSpec) -> Iterator[tuple[Path, str]]:
     for name, topic in spec.topics.items():
         if topic.cluster is not None:
             yield ("topics", name), topic.cluster
+    for name, source in spec.sources.items():
+        if isinstance(source, HybridSourceSpec) and source.cluster is not None:
+            yield ("sources", name), source.cluster
     for write in spec.writes:
         if write.output.cluster is not None:
             yield write.at, write.output.cluster
