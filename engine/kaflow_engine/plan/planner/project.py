@@ -16,7 +16,7 @@ from kaflow_engine.model.project import Project, ProjectFiles, read_project
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.dependencies import circles, connected
 from kaflow_engine.plan.planner.functions import function_kind, use_functions
-from kaflow_engine.plan.planner.inputs.kafka_topics import home_cluster
+from kaflow_engine.plan.planner.inputs.kafka_topics import home_cluster, letters_apart
 from kaflow_engine.plan.planner.pipeline_plan import check_draft, check_pipeline
 
 
@@ -219,6 +219,8 @@ def _kept(write: Write) -> tuple[str | None, str]:
 def _rows_among_dead_letters(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """Rows of one pipeline must be told apart from dead letters of another."""
     for spec in specs:
+        if letters_apart(spec) is not None:
+            continue
         topic = spec.dead_letters.topic or f"{spec.name}.dead_letters"
         target = topic_target(topic, _home(spec))
         found = (

@@ -11,11 +11,10 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.formats import WITH_SCHEMA, one_of
 from kaflow_engine.model.key_formats import TEXT
-from kaflow_engine.model.names import topic_target
 from kaflow_engine.model.record_columns import KEY, KEY_BYTES, NULL_VALUE, record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import history_params
-from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic, home_cluster
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_target
 from kaflow_engine.plan.planner.inputs.sources import source_params
 from kaflow_engine.plan.planner.roles import ClockRole, TopicRole
 from kaflow_engine.sql.pipeline import key_type
@@ -55,8 +54,8 @@ def _written_and_read(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
         for write in spec.writes
         if write.output.topic is not None and write.target in read
     ]
-    letters = dead_letter_topic(spec)
-    if letters is not None and topic_target(letters, home_cluster(spec)) in read:
+    letters = dead_letter_target(spec)
+    if letters in read:
         wrong.append(
             ModelError(
                 f"the pipeline reads topic '{letters}', where its dead letters go: "
