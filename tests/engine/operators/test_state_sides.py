@@ -11,6 +11,7 @@ from kaflow_engine.operators.inspect.state_sides import (
     driving_behind,
     operator_called,
 )
+from tests.engine.plan.evolution import Change, plan_of
 from tests.engine.plan.test_numbering import plan_with
 
 FIRST = "SELECT e.id, d.name FROM events e LEFT JOIN names d ON e.id = d.id"
@@ -56,6 +57,18 @@ def test_entries_are_of_the_driving_records_of_their_chain() -> None:
         (side.step, driving_behind(flow, side).alias) for side in chosen_sides(flow, None, "d")
     ]
     assert names == [(1, "e"), (1002, "c")]
+
+
+def test_entries_of_every_join_of_rows_of_groups_are_of_these() -> None:
+    hours = "SELECT id, count(*) AS n FROM clicks GROUP BY id, tumble(INTERVAL 1 HOUR)"
+    query = (
+        "SELECT h.id, h.n FROM hours h JOIN events e ON h.id = e.id "
+        "JOIN places p ON e.other = p.id"
+    )
+    after: dict[str, object] = {"relations": {"hours": {"query": hours}}, "query": query}
+    flow = plan_of(Change(title="", query="", after=after), after=True)
+    kept = [describe(side, flow) for side in chosen_sides(flow) if side.kind == "kept"]
+    assert kept == ["rows of 'aggregate:p.rows#1', kept for later matches"] * 2
 
 
 def test_what_a_state_depends_on_is_in_its_own_chain() -> None:

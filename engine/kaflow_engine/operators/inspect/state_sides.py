@@ -148,9 +148,9 @@ def driving_behind(flow: Flow, side: StateSide) -> Driving:
 def describe(side: StateSide, flow: Flow) -> str:
     """Say what the entries of a side are."""
     driving = f"records of '{source_of(flow, driving_behind(flow, side)).name}'"
-    keeper = operator_of_state(flow, side.step)
-    if isinstance(keeper, KeyedJoin) and keeper.chain is not None:
-        driving = f"rows of '{keeper.rows.input}'"
+    gathers = chain_of(flow, operator_of_state(flow, side.step)).gathers
+    if gathers and isinstance(gathers[0], KeyedJoin):  # rows of groups come to the first one
+        driving = f"rows of '{gathers[0].rows.input}'"
     match side.kind:
         case "dimension":
             return f"value of dimension '{side.name}'"
