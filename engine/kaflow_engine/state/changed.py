@@ -19,23 +19,36 @@ class Changed:
 
     def scan(self, prefixes: Sequence[bytes]) -> Scanned:
         """Return all entries whose key starts with one of the prefixes."""
-        index: list[int] = []
-        keys: list[bytes] = []
-        values: list[bytes] = []
-        for number, prefix in enumerate(prefixes):
-            found = self.range(prefix, successor(prefix))
-            index += [number] * len(found.keys)
-            keys += found.keys
-            values += found.values
-        return Scanned(index, keys, values)
+        found = self._before.scan(prefixes)
+        own = [self._between(prefix, successor(prefix)) for prefix in prefixes]
+        if not any(own):
+            return found
+        some: list[dict[bytes, bytes]] = [{} for _ in prefixes]
+        for number, key, value in zip(found.index, found.keys, found.values, strict=True):
+            some[number][key] = value
+        both = [self._changed(each, keys) for each, keys in zip(some, own, strict=True)]
+        return Scanned(
+            [number for number, each in enumerate(both) for _ in each.keys],
+            [key for each in both for key in each.keys],
+            [value for each in both for value in each.values],
+        )
 
     def range(self, start: bytes, stop: bytes | None, most: int | None = None) -> Entries:
         """Return the first `most` entries with `start` <= key < `stop`; None: no bound."""
-        end = len(self._keys) if stop is None else bisect_left(self._keys, stop)
-        own = self._keys[bisect_left(self._keys, start) : end]
+        own = self._between(start, stop)
         # as many may be gone
         before = self._before.range(start, stop, None if most is None else most + len(own))
-        found = dict(zip(before.keys, before.values, strict=True))
+        return self._changed(dict(zip(before.keys, before.values, strict=True)), own, most)
+
+    def _between(self, start: bytes, stop: bytes | None) -> list[bytes]:
+        """Return the keys of a range that have changed."""
+        end = len(self._keys) if stop is None else bisect_left(self._keys, stop)
+        return self._keys[bisect_left(self._keys, start) : end]
+
+    def _changed(
+        self, found: dict[bytes, bytes], own: Sequence[bytes], most: int | None = None
+    ) -> Entries:
+        """Return entries, of which some keys have changed, in order."""
         for key in own:
             value = self._changes[key]
             if value is None:
