@@ -71,9 +71,6 @@ class StepState:
                 self._task.state(self._step, part), dict(zip(names, values, strict=True))
             )
 
-    def _state(self, part: int) -> StateReader:
-        return self._shown.get(part) or self._task.state(self._step, part)
-
     def values(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the value of each entry key."""
         found: list[bytes | None] = [None] * len(keys)
@@ -146,7 +143,7 @@ class StepState:
         found: list[list[bytes]] = []
         for key, count in zip(keys, most, strict=True):
             prefix = entry_key(key, side)
-            state = self._task.state(self._step, part_of_shard(key[0], self._count))
+            state = self._state(part_of_shard(key[0], self._count))
             names = state.range(prefix, successor(prefix), count).keys
             found.append([name[len(prefix) :] for name in names])
         return found
@@ -275,6 +272,9 @@ class StepState:
         for part in sorted(self._changes):  # each is let go of, for they may be many
             self._task.write_changes(self._step, part, pa.concat_tables(self._changes.pop(part)))
         return min(self._dues, default=None)
+
+    def _state(self, part: int) -> StateReader:
+        return self._shown.get(part) or self._task.state(self._step, part)
 
     def _add(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
         self._gather()  # what was written before must stand before

@@ -107,3 +107,23 @@ def test_a_window_is_found_by_its_due_time():
     task.commit()
     after = StepState(task, 1, PARTITIONS)
     assert [after.has_due(at, at) for at in range(4, 11)] == [at in (5, 9) for at in range(4, 11)]
+
+
+def test_every_read_sees_what_is_shown_of_the_batch_that_runs():
+    key = b"\x05k"
+    state = StepState(Task(), 1, PARTITIONS)
+    state.put(entry_key(key, 3, b"x"), b"1", due=7)
+
+    def reads():
+        return (
+            state.values([entry_key(key, 3, b"x")]),
+            state.entries(3, [key]),
+            state.few(3, [key], [2]),
+            state.has(3),
+            state.has_due(7, 7),
+        )
+
+    assert reads() == ([None], ([], [], []), [[]], False, False)
+    state.show_changes()
+    assert reads() == ([b"1"], ([0], [b"x"], [b"1"]), [[b"x"]], True, True)
+    assert state.write() == 7
