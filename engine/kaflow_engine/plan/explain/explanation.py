@@ -261,9 +261,9 @@ class Explanation:
     """As the author asks for it."""
     ordered: bool
     dead_letters: str | None
+    """Their topic; None: they have none."""
     letters_apart: str | None = None
     """Where dead letters go that have no topic; None: files beside the state."""
-    """Their topic; None: files beside the state."""
     max_rate: float | None
     max_count: int | None
     partitions: int | None
