@@ -93,7 +93,7 @@ def driver_suffixes(rows: pa.Table, identity: Identity) -> pa.BinaryArray:
         own = _places(rows["d_batch"].to_numpy(), identity.own(lists, NUMBER))
     else:
         own = _places(rows["d_part"].to_numpy(), rows["d_off"].to_numpy())
-    earlier = identity.earlier(lists) if identity.passed else np.zeros((len(lists), 0), np.int64)
+    earlier = identity.earlier(lists)
     starts = range(0, MEMBER * identity.passed, MEMBER)
     return joined(own, *(_member(earlier[:, i : i + MEMBER]) for i in starts))
 

@@ -34,13 +34,11 @@ from kaflow_engine.operators.join.identity import (
     meets_events,
 )
 from kaflow_engine.operators.keyed_state import StepState
-from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.operators.rows.task import NEVER_YET, BatchContext
 from kaflow_engine.operators.watermark import END
 
 NEVER = 1 << 62
 """A place after all others."""
-NEVER_YET = -(1 << 62)
-"""A time before all others."""
 
 DRIVERS = pa.schema(
     [
@@ -127,7 +125,7 @@ class JoinWorkspace:
 
     @property
     def of_groups(self) -> bool:
-        """Rows of groups or transforms look up what is there; no record waits for it."""
+        """Its driving rows are those of groups or transforms, and no records."""
         return bool(self.chain.below)
 
     @property

@@ -12,6 +12,9 @@ from kaflow_engine.plugins.state import Learned, States
 from kaflow_engine.state.answers import Answers
 from kaflow_engine.state.reader import StateReader
 
+NEVER_YET = -(1 << 62)
+"""A time before all others."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchContext:
@@ -35,7 +38,7 @@ class BatchContext:
 
     def horizon(self, chain: int) -> int:
         """Return the watermark of a chain, or a time before all others."""
-        return self.watermarks.get(chain, -(1 << 62))
+        return self.watermarks.get(chain, NEVER_YET)
 
     def may_be_due(self, chain: int) -> bool:
         """Tell whether something of a chain may have fallen due."""
