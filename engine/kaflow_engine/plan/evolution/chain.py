@@ -53,8 +53,7 @@ ADDED_TO_FINISH: Mapping[str, Any] = {
     "key_in_value": True,
     "every": None,
     "key_format": "text",
-    "headers": None,
-    "operation": None,
+    **dict.fromkeys(("key_schema", "headers", "operation")),
 }
 ADDED_TO_SIDES: Mapping[str, Any] = {"within": None, "rows": None}
 ADDED_TO_STEPS: Mapping[str, Any] = {"time": None}  # what stored chains lack, and its meaning
@@ -266,6 +265,7 @@ def _finish(projects: Sequence[Project], sink: Sink, throttle: Throttle | None) 
         "table": table and _without({"grouped": False}, table),
         "key_in_value": topic.key_in_value or topic.takes_bytes if topic else True,
         "key_format": topic.key_format if topic else "text",
+        "key_schema": topic.key_schema if topic else None,
         "headers": topic.headers if topic else None,
         "operation": topic.operation if topic else None,
         **({"sink": other} if other else {}),

@@ -23,6 +23,7 @@ WORDS: Mapping[str, str] = {
     "idle_timeout": "idle timeout",
     "keep": "time that versions are kept",
     "key_in_value": "key column in the value",
+    "key_schema": "Avro schema of keys",
     "letters": "place of dead letters",
     "last_exchange": "exchange by output key",
     "max_future": "greatest time ahead",
