@@ -4,7 +4,9 @@
 import pyarrow as pa
 import pytest
 
+from kaflow_engine.errors import ModelError
 from kaflow_engine.formats.contract import format_of, no_schema
+from kaflow_engine.formats.types import arrow_type
 from kaflow_engine.model.columns import Column
 
 XML = format_of("xml")
@@ -30,6 +32,12 @@ READ = [
         b'<r><c x="1"><y>a</y><y>b</y></c></r>',
         {"x": 1, "y": ["a", "b"]},
     ),
+    ("INTEGER[][]", b"<r><c><i>1</i><i>2</i></c><c><i>3</i></c></r>", [[1, 2], [3]]),
+    (
+        "MAP(VARCHAR, INTEGER[])",
+        b"<r><c><a>1</a><b>2</b><a>3</a></c></r>",
+        [("a", [1, 3]), ("b", [2])],
+    ),
     ("MAP(VARCHAR, INTEGER)", b"<r><c><a>1</a><b>2</b></c></r>", [("a", 1), ("b", 2)]),
 ]
 BAD = [
@@ -39,6 +47,10 @@ BAD = [
     (b'<!DOCTYPE r [<!ENTITY a "b">]><r><c>&a;</c></r>', "has a DOCTYPE"),
     (b'<!DOCTYPE r SYSTEM "file:///etc/passwd"><r/>', "has a DOCTYPE"),
     (b"<r><c>&unknown;</c></r>", "undefined entity"),
+    (b'<?xml version="1.0" encoding="none-such"?><r/>', "unknown encoding"),
+    (b'<?xml version="1.0" encoding="gbk"?><r/>', "multi-byte encodings are not supported"),
+    (b'<?xml version="1.0" encoding="hex"?><r/>', "the value is no XML: encoding: "),
+    (b'<?xml version="1.0" encoding="idna"?><r/>', "the value is no XML: encoding: "),
 ]
 
 
@@ -74,6 +86,38 @@ def test_what_is_written_is_read():
         b"<Value />",
     ]
     assert XML.decode(encoded.array, columns, no_schema).table.to_pylist() == rows.to_pylist()
+
+
+NESTED = [
+    ("INTEGER[][]", [[1, 2], None, [3]], b'<c><c>1</c><c>2</c></c><c nil="true" /><c><c>3</c></c>'),
+    ("MAP(VARCHAR, INTEGER[])", [("a", [1, 3])], b"<c><a>1</a><a>3</a></c>"),
+    ("VARCHAR", "a\r\nb", b"<c>a&#13;\nb</c>"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "text"), NESTED)
+def test_nested_values_and_line_ends_are_read_as_they_were(kind, value, text):
+    columns = [Column("c", kind)]
+    rows = pa.table([pa.array([value], arrow_type(kind))], ["c"])
+    encoded = XML.encoder(columns, None).encode(rows)
+    assert encoded.values == [b"<Value>" + text + b"</Value>"]
+    assert XML.decode(encoded.array, columns, no_schema).table.to_pylist() == rows.to_pylist()
+
+
+@pytest.mark.parametrize("kind", ['STRUCT("a b" INTEGER)', 'MAP(VARCHAR, STRUCT("<a>" INTEGER)[])'])
+def test_fields_that_are_no_elements_are_refused(kind):
+    with pytest.raises(ModelError, match="XML has no element"):
+        XML.schema_of([Column("c", kind)], "t")
+
+
+def test_a_key_that_is_no_element():
+    columns, kind = [Column("c", "MAP(VARCHAR, INTEGER)")], arrow_type("MAP(VARCHAR, INTEGER)")
+    rows = pa.table([pa.array([[("a><b", 1)], [("a", 1)]], kind)], ["c"])
+    encoded = XML.encoder(columns, None).encode(rows)
+    assert encoded.values == [None, b"<Value><c><a>1</a></c></Value>"]
+    assert [(bad.row, bad.message) for bad in encoded.bad] == [
+        (0, "'a><b' is no name of an XML element")
+    ]
 
 
 def test_a_character_that_xml_does_not_have():

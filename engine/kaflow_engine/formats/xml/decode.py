@@ -63,6 +63,9 @@ def _parsed(value: bytes) -> Element:
     except expat.ExpatError as error:
         why = shown(f"line {error.lineno}, column {error.offset}: {expat.ErrorString(error.code)}")
         raise Unreadable(_KIND, f"the value is no XML: {why}") from error
+    except (LookupError, ValueError) as error:  # of Python's codecs
+        why = shown(f"encoding: {error}")
+        raise Unreadable(_KIND, f"the value is no XML: {why}") from error
 
 
 def _refuse(*_: object) -> NoReturn:
@@ -89,6 +92,11 @@ def _value(element: Element, kind: Type) -> object:
     match kind:
         case Struct(fields=fields):
             return {name: _field(element, name, inner) for name, inner in fields}
+        case Map(value=List(element=inner)):
+            lists: dict[str, list[object]] = {}
+            for child in element:
+                lists.setdefault(_local(child.tag), []).append(_value(child, inner))
+            return lists
         case Map(value=inner):
             return {_local(child.tag): _value(child, inner) for child in element}
         case List():

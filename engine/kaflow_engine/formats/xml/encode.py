@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import pyarrow as pa
 
 from kaflow_engine.formats.contract import format_of
-from kaflow_engine.formats.decoded import BadValue, Encoded
+from kaflow_engine.formats.decoded import BadValue, Encoded, shown
 from kaflow_engine.model.columns import Column
 
 ROOT = "Value"
@@ -45,18 +45,25 @@ class XmlEncoder:
                 values.append(None)
                 continue
             root = Element(ROOT)
-            _fill(root, cast(Mapping[str, object], json.loads(text, parse_float=str)))
-            if any(_NEVER.search(each) for each in root.itertext()):
-                why = "a text has a character that XML does not have"
-                bad.append(BadValue(place, "CannotEncode", why))
+            try:
+                _fill(root, cast(Mapping[str, object], json.loads(text, parse_float=str)))
+            except _CannotWrite as error:
+                bad.append(BadValue(place, "CannotEncode", str(error)))
                 values.append(None)
                 continue
-            values.append(tostring(root, encoding="utf-8"))
+            # a reader would take a carriage return that is not escaped for a line feed
+            values.append(tostring(root, encoding="utf-8").replace(b"\r", b"&#13;"))
         return Encoded(pa.array(values, pa.binary()), tuple(sorted(bad, key=lambda b: b.row)))
+
+
+class _CannotWrite(Exception):
+    """XML does not have what a row has."""
 
 
 def _fill(element: Element, fields: Mapping[str, object]) -> None:
     for name, value in fields.items():
+        if not is_name(name):
+            raise _CannotWrite(f"'{shown(name)}' is no name of an XML element")
         several = isinstance(value, list)
         for one in cast(Sequence[object], value) if several else (value,):
             if one is not None or several:
@@ -69,7 +76,12 @@ def _add(element: Element, value: object) -> None:
             element.set("nil", "true")
         case dict():
             _fill(element, cast(Mapping[str, object], value))
+        case list():
+            for one in cast(Sequence[object], value):
+                _add(SubElement(element, element.tag), one)
         case bool():
             element.text = "true" if value else "false"
         case _:
             element.text = str(value)
+            if _NEVER.search(element.text):
+                raise _CannotWrite("a text has a character that XML does not have")

@@ -1,10 +1,11 @@
 """XML as a format: one document a value, its columns declared."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.formats.contract import Evidence, IdSchema, SchemaById, Traits, WithoutSchemas
+from kaflow_engine.formats.types import Decimal, List, Map, Scalar, Struct, Type, parse_type
 from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:
@@ -41,11 +42,12 @@ class XmlFormat(WithoutSchemas):
         from kaflow_engine.formats.xml.encode import is_name
 
         for column in columns:
-            if not is_name(column.name):
-                raise ModelError(
-                    f"XML has no element '{column.name}'",
-                    hint="give the column a name of letters, digits and _",
-                )
+            for name in (column.name, *_fields_in(parse_type(column.type))):
+                if not is_name(name):
+                    raise ModelError(
+                        f"XML has no element '{name}'",
+                        hint="give the column or field a name of letters, digits and _",
+                    )
         return None
 
     def decode(
@@ -64,3 +66,18 @@ class XmlFormat(WithoutSchemas):
         from kaflow_engine.formats.xml.encode import XmlEncoder
 
         return XmlEncoder(tuple(columns))
+
+
+def _fields_in(kind: Type) -> Iterator[str]:
+    """Yield the names of the fields of structs in a type, at every depth."""
+    match kind:
+        case Struct(fields=fields):
+            for name, inner in fields:
+                yield name
+                yield from _fields_in(inner)
+        case List(element=inner) | Map(value=inner):
+            yield from _fields_in(inner)
+        case Scalar() | Decimal():
+            return
+        case _:
+            assert_never(kind)
