@@ -1,13 +1,21 @@
 """Measures: what adds up, what is the last one, and what labels cannot do."""
 
 import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from kaflow_engine import measures
+from kaflow_engine.connectors.journal.open_journals import open_journal
+from kaflow_engine.connectors.journal.receivers import Inlet, measured_of
 from kaflow_engine.measures import Measure, Measures, Series, added, of_json, to_json
 from kaflow_engine.plugins import metrics
 from kaflow_engine.plugins.metrics import PluginMetrics
+from kaflow_engine.telemetry.metrics.of_plugins import of_plugins
+from kaflow_engine.telemetry.progress import Progress
 
 
 def test_counts_grow_levels_are_the_last_and_times_add_up() -> None:
@@ -45,10 +53,12 @@ def test_there_is_an_end_to_series(monkeypatch: pytest.MonkeyPatch) -> None:
         ("rows", {"Of": "p"}, "'Of' cannot be the name of a label"),
         ("rows", {"of": "p" * 257}, "label 'of' has more than 256 characters"),
         ("rows", {f"l{n}": "" for n in range(21)}, "more than 20 labels"),
+        ("rows", {"shard": 7}, "label 'shard' is no text"),
+        (7, {}, "names have small letters"),
     ],
 )
 def test_what_a_plugin_measures_wrongly_is_left_out(
-    name: str, labels: dict[str, str], why: str, caplog: pytest.LogCaptureFixture
+    name: Any, labels: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     metrics._warn.cache_clear()  # pyright: ignore[reportPrivateUsage]
     found = Measures()
@@ -60,8 +70,53 @@ def test_what_a_plugin_measures_wrongly_is_left_out(
     assert why in warned
 
 
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "many", None, [1]])
+def test_a_count_by_what_is_no_number_is_left_out(
+    value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    metrics._warn.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    found = Measures()
+    PluginMetrics("acme.seen", found).count("rows", value)
+    assert found.taken() == {}
+    assert "its value is no finite number from 0" in caplog.text
+
+
+def test_numbers_of_numpy_are_reported_as_those_of_python() -> None:
+    found = Measures()
+    PluginMetrics("acme.seen", found).count("rows", np.int64(3), of="a")  # pyright: ignore[reportArgumentType]
+    assert json.loads(json.dumps(to_json(found.taken()))) == [
+        ["count", "plugin_acme_seen_rows", [["of", "a"]], 3, 1]
+    ]
+
+
 def test_metrics_of_plugins_are_told_apart_by_their_names() -> None:
     found = Measures()
     PluginMetrics("acme.a", found).count("rows")
     PluginMetrics("acme.b-c", found).count("rows")
     assert [each.name for each in found.taken()] == ["plugin_acme_a_rows", "plugin_acme_b_c_rows"]
+
+
+def test_sources_of_one_plugin_add_up(tmp_path: Path) -> None:
+    with ExitStack() as journals:
+        inlets = [
+            Inlet(
+                name=name,
+                params=None,
+                journal=journals.enter_context(open_journal(tmp_path / name)),
+                secrets={},
+                patience=0,
+            )
+            for name in ("left", "right")
+        ]
+        for inlet in inlets:
+            PluginMetrics("acme.lines", inlet.measures).count("lines", 2)
+        found = measured_of(inlets)
+    assert found[Series("count", "plugin_acme_lines_lines")].value == 4
+    assert {dict(series.labels).get("source") for series in found} == {None, "left", "right"}
+
+
+def test_a_sample_of_a_plugin_is_there_once() -> None:
+    rows = Series("count", "plugin_acme_rows_rows", (("of", "a"),))
+    at = Progress(pipeline="p", measured=((rows, Measure(2)),), received=((rows, Measure(3)),))
+    (family,) = of_plugins([at])
+    assert [sample.value for sample in family.samples if sample.name.endswith("_total")] == [5]

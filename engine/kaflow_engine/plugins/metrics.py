@@ -1,10 +1,12 @@
-"""What plugins measure: names and labels are their own, and nothing that is wrong stops a run."""
+"""Metrics of plugins: names and labels are their own, and nothing that is wrong stops a run."""
 
 import logging
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from kaflow_engine.measures import Measures
 
@@ -29,38 +31,57 @@ class PluginMetrics:
 
     def count(self, name: str, by: float = 1, /, **labels: str) -> None:
         """Add to a count that only grows: a counter, whose name ends in `_total`."""
-        if self._fits(name, labels) and by >= 0:
-            self.measures.count(self._name(name), by, **labels)
+        self._take(self.measures.count, name, by, labels, least=0)
 
     def level(self, name: str, value: float, /, **labels: str) -> None:
         """Say what a level is now: a gauge. Of several tasks of a batch the last one counts."""
-        if self._fits(name, labels):
-            self.measures.level(self._name(name), value, **labels)
+        self._take(self.measures.level, name, value, labels)
 
     def time(self, name: str, seconds: float, /, **labels: str) -> None:
         """Say how long something took: a summary of seconds, whose name ends in `_seconds`."""
-        if self._fits(name, labels):
-            self.measures.time(self._name(name), seconds, **labels)
+        self._take(self.measures.time, name, seconds, labels)
 
     def _name(self, name: str) -> str:
         return f"{PREFIX}{self.plugin.replace('.', '_').replace('-', '_')}_{name}"
 
-    def _fits(self, name: str, labels: Mapping[str, str]) -> bool:
-        why = _unfit(name, tuple(labels.items()))
-        if why is not None:
-            _warn(self.plugin, name, why)
-        return why is None
+    def _take(
+        self,
+        record: Callable[..., None],
+        name: str,
+        value: object,
+        labels: Mapping[str, object],
+        least: float = -math.inf,
+    ) -> None:
+        """Record a value as a number of Python's own, which a task can report as JSON."""
+        number = _number(value)
+        why = _unfit(name, labels)
+        if why is None and (not math.isfinite(number) or number < least):
+            why = f"its value is no finite number{' from 0' if least == 0 else ''}"
+        if why is None:
+            record(self._name(name), number, **labels)
+        else:
+            _warn(self.plugin, str(name), why)
 
 
-def _unfit(name: str, labels: tuple[tuple[str, str], ...]) -> str | None:
+def _number(value: Any) -> float:
+    """Return a value as a number; one that is none is NaN."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _unfit(name: object, labels: Mapping[str, object]) -> str | None:
     """Return what is wrong with a name or with labels; None: nothing."""
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         return "names have small letters, digits and '_'"
     if len(labels) > _MOST_LABELS:
         return f"it has more than {_MOST_LABELS} labels"
-    for label, value in labels:
+    for label, value in labels.items():
         if not _NAME.fullmatch(label) or label in _OWN:
             return f"'{label}' cannot be the name of a label"
+        if not isinstance(value, str):
+            return f"label '{label}' is no text"
         if len(value) > _MOST_TEXT:
             return f"label '{label}' has more than {_MOST_TEXT} characters"
     return None

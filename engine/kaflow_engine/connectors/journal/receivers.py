@@ -6,10 +6,10 @@ nothing more is taken. An error that cannot heal is the verdict of the journal, 
 pipeline.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -140,4 +140,13 @@ def receiving(
         resources.enter_context(taking({inlet.name: inlet.journal for inlet in open_inlets}))
         for kind, inlets in by_kind.items():
             resources.enter_context(receiver(kind).receiving(inlets))
-        yield lambda: {k: v for inlet in open_inlets for k, v in inlet.measured().items()}
+        yield partial(measured_of, open_inlets)
+
+
+def measured_of(inlets: Iterable[Inlet]) -> Measured:
+    """Return what was measured of several sources; what those of one plugin measure under one name
+    adds up."""
+    found = Measures()
+    for inlet in inlets:
+        found.add(inlet.measured())
+    return found.taken()

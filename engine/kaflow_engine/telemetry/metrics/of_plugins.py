@@ -9,7 +9,7 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
-from kaflow_engine.measures import Kind, Measure, Series
+from kaflow_engine.measures import Kind, Measure, Series, added
 from kaflow_engine.plugins.metrics import PREFIX
 from kaflow_engine.telemetry.progress import Progress
 
@@ -23,11 +23,12 @@ def of_plugins(newest: Iterable[Progress]) -> Iterator[Metric]:
     """Yield what plugins of some pipelines have measured, as prometheus_client wants it.
 
     A label that only some samples of a metric have is empty on the others. Where two kinds of
-    measures would be called alike, the first one stays.
+    measures would be called alike, the first one stays. What a plugin measures in tasks and as a
+    source under one name and labels is one sample.
     """
     by_name: dict[str, list[Found]] = {}
     for at in newest:
-        for series, measure in (*at.measured, *at.received):
+        for series, measure in added(dict(at.measured), at.received).items():
             if series.name.startswith(PREFIX):
                 name = f"kaflow_{series.name}{_ENDS[series.kind]}"
                 by_name.setdefault(name, []).append((at.pipeline, series, measure))
