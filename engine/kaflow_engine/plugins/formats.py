@@ -98,9 +98,20 @@ def format_plugin(name: str, options: Mapping[str, Any]) -> FormatPlugin:
         if options:
             raise ModelError(f"'{name}' takes no options", hint="remove format_options")
         return found
+    if not hasattr(found, "options"):
+        raise ModelError(
+            f"plugin '{name}' is no format: it lacks 'options'",
+            hint="see FormatPluginKind of kaflow_engine.api.formats",
+        )
     wrong = [*wrong_options(name, found.options, options, {"": None})]
     if wrong:
         raise wrong[0]
-    made = found.with_options(found.options.model_validate(dict(options)))
+    try:
+        made = found.with_options(found.options.model_validate(dict(options)))
+    except Exception as error:
+        raise ModelError(
+            f"plugin '{name}' makes no format of its options: {type(error).__name__}: {error}",
+            hint="correct 'with_options' of the plugin, or the format_options that it gets",
+        ) from error
     require_parts(FORMATS, f"the format of plugin '{name}'", made)
     return made

@@ -109,13 +109,19 @@ def merged(owner: Owner, before: Mapping[str, Any], added: Iterable[Added]) -> d
     """Return the new values of the keys to which something is added.
 
     Raises:
-        SinkUnfit: The plugin cannot merge them, or it makes what JSON cannot hold.
+        SinkUnfit: A key is no text, the plugin cannot merge values, or it makes what JSON cannot
+            hold.
     """
-    by_key: dict[str, list[Any]] = {}
-    for key, value in added:
-        by_key.setdefault(key, []).append(value)
     called = f"plugin '{owner.plugin}' of '{owner.name}'"
+    by_key: dict[Any, list[Any]] = {}
     try:
+        for key, value in added:
+            by_key.setdefault(key, []).append(value)
+        if wrong := [key for key in by_key if not isinstance(key, str)]:
+            raise SinkUnfit(
+                f"{called} learns under the key {wrong[0]!r}, which is no text",
+                hint="a state is JSON: give keys as texts",
+            )
         kind = loaded(owner.group, owner.plugin)
         found = {key: kind.merge(key, before.get(key), by_key[key]) for key in sorted(by_key)}
         return json.loads(json.dumps(found))

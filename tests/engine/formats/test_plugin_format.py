@@ -87,6 +87,20 @@ class Unmade:
         return options
 
 
+class Raising(Unmade):
+    """Cannot be made."""
+
+    def with_options(self, options: BaseModel) -> Any:
+        raise ValueError("not today")
+
+
+class Without:
+    """Takes options, and does not say which."""
+
+    def with_options(self, options: BaseModel) -> Any:
+        return options
+
+
 class Other:
     pass
 
@@ -116,7 +130,8 @@ def installed(
 ) -> None:
     classes = {"lines": "Lines", "cells": "Cells", "other": "Other"}
     here = {f"acme.{name}": f"{HERE}:{each}" for name, each in classes.items()}
-    here |= {"acme.cut": "frozen_2.cut:Cut", "acme.unmade": f"{HERE}:Unmade"}
+    here |= {f"acme.{each.lower()}": f"{HERE}:{each}" for each in ("Unmade", "Raising", "Without")}
+    here["acme.cut"] = "frozen_2.cut:Cut"
     offer_plugins({FORMATS: here, SINKS: {"zig.zag": "x:y"}})
     monkeypatch.setattr(Lines, "calls", [])
 

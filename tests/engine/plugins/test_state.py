@@ -16,7 +16,7 @@ from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.plugins import state
 from kaflow_engine.plugins.installed import SINKS, TRANSFORMS
-from kaflow_engine.plugins.state import Learned, Owner, after
+from kaflow_engine.plugins.state import Learned, Owner, after, merged
 from kaflow_engine.testing.local.executor import LocalPipeline
 from kaflow_engine.testing.local.world import Crashed, Protocol
 from tests.conftest import OfferPlugins
@@ -130,6 +130,12 @@ def test_states_are_those_of_their_owners() -> None:
         other.text: {"rows": 9},
         "kaflow.sinks:gone.away:x": {"a": 1},
     }
+
+
+@pytest.mark.parametrize("key", [7, None, ("g", 1)])
+def test_a_key_that_is_no_text_is_refused(key: Any) -> None:
+    with pytest.raises(SinkUnfit, match=r"learns under the key .*, which is no text"):
+        merged(OWNER, {}, [("g", {"highest": 1, "rows": 1}), (key, {"highest": 1, "rows": 1})])
 
 
 @pytest.mark.parametrize(
