@@ -4,15 +4,22 @@ import json
 import os
 import pickle
 import sys
+import traceback
 from threading import Event, Thread
 
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.masking import masked, remember_environment, remember_settings
 from kaflow_engine.preview.preview import preview
 
 
 def main() -> None:
     """Show what is asked for, until stdin ends."""
-    spec, config, asked = pickle.load(sys.stdin.buffer)
+    try:
+        spec, config, asked = pickle.load(sys.stdin.buffer)
+    except (EOFError, pickle.UnpicklingError):
+        return  # who asked has ended
+    remember_environment(os.environ)
+    remember_settings(config.model_dump(by_alias=True))
     stop = Event()
     Thread(target=_wait, args=(stop,), daemon=True).start()
     try:
@@ -22,6 +29,9 @@ def main() -> None:
         _say(json.dumps({"error": str(error)}, ensure_ascii=False))
     except BrokenPipeError:
         pass  # who asked has ended
+    except Exception:
+        sys.stderr.write(masked("", traceback.format_exc()))  # libraries show what they were given
+        sys.exit(1)
 
 
 def _wait(stop: Event) -> None:

@@ -68,7 +68,7 @@ class ChildLines:
         assert child.stdin is not None
         assert child.stdout is not None
         try:
-            with suppress(BrokenPipeError):
+            with suppress(BrokenPipeError, ValueError):  # closed meanwhile, from another thread
                 child.stdin.write(self._request)
                 child.stdin.flush()
             for line in child.stdout:

@@ -68,7 +68,9 @@ class Pages:
                 if isinstance(wanted, Mistake):
                     return _json(wanted.code, {"error": wanted.message, "hint": wanted.hint})
                 return Answer(HTTPStatus.OK, EVENTS, b"") if request.method == "HEAD" else None
-            case "/status" | "/metrics" | "/preview":
+            case "/status" | "/metrics" | "/preview" if not _may(
+                self._token, request.authorization
+            ):
                 wanted = {"error": "send 'Authorization: Bearer <token>'"}
                 return _json(HTTPStatus.UNAUTHORIZED, wanted, ("WWW-Authenticate", "Bearer"))
             case _:

@@ -3,20 +3,28 @@
 import http.client
 import json
 import os
-from collections.abc import Generator
+import pickle
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlsplit
 
 import pytest
 
-from kaflow_engine.model.config import Config, HttpConfig
+from kaflow_engine.model.config import Config, HttpConfig, KafkaConfig
 from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.preview import child as process
+from kaflow_engine.preview.preview import Asked
+from kaflow_engine.preview.rows import Shown
 from kaflow_engine.preview.served import ChildLines, RunningPreviews
 from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.previews import Wanted
-from kaflow_engine.telemetry.server import serve
-from kaflow_engine.telemetry.site import Limits
+from kaflow_engine.telemetry.server import Pages, serve
+from kaflow_engine.telemetry.site import Limits, Request
 
 TOKEN = "s3cret-of-port"
 FILE = """
@@ -147,3 +155,36 @@ def test_a_process_ends_with_who_began_it() -> None:
     assert child.returncode == 0
     with pytest.raises(ProcessLookupError):
         os.kill(child.pid, 0)
+
+
+def test_a_process_that_is_asked_nothing_ends() -> None:
+    command = [sys.executable, "-m", "kaflow_engine.preview.child"]
+    found = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    assert (found.stdout, found.stderr) == (b"", b"")
+
+
+def test_what_a_library_says_is_shown_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = Config(kafka=KafkaConfig(properties={"sasl.password": "s3cret-of-kafka"}))
+
+    def failing(spec: object, config: Config, asked: Asked, stop: Event) -> Iterator[Shown]:
+        stop.wait()
+        raise RuntimeError(f"cannot use {config.kafka.properties}")
+
+    monkeypatch.setattr(process, "preview", failing)
+    request = tmp_path / "request"
+    request.write_bytes(pickle.dumps((None, config, Asked())))
+    with request.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(SystemExit):
+            process.main()
+    shown = capsys.readouterr().err
+    assert "RuntimeError: cannot use" in shown
+    assert "s3cret-of-kafka" not in shown
+
+
+def test_a_port_without_previews_has_no_such_page() -> None:
+    request = Request("GET", "/preview", f"Bearer {TOKEN}")
+    assert Pages(Metrics(), TOKEN).answer(request).code == 404
+    assert Pages(Metrics(), TOKEN).answer(replace(request, authorization=None)).code == 401
