@@ -26,9 +26,12 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 78, "scale": 
 FIXED = {"type": "fixed", "name": "F", "size": 32}
 
 
-def _avro(kind: object, values: Sequence[bytes | None]) -> tuple[pa.Array, str]:
+def _avro(
+    kind: object, values: Sequence[object], more: Sequence[object] = ()
+) -> tuple[pa.Array, str]:
     """Return framed records, whose bytes are written without what they mean, and their schema."""
-    schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": ["null", kind]}]}
+    fields = [{"name": "n", "type": ["null", kind]}, *more]
+    schema: dict[str, object] = {"type": "record", "name": "R", "fields": fields}
     plain = json.loads(json.dumps(schema).replace("logicalType", "meant"))
     found: list[bytes] = []
     for value in values:
@@ -81,12 +84,31 @@ def test_a_column_that_is_declared_as_bytes_has_the_bytes_of_a_number() -> None:
     assert (found.table["n"].to_pylist(), found.bad) == ([b"\x01\x00", None], ())
 
 
+@pytest.mark.parametrize("more", [[], [{"name": "next", "type": ["null", "R"]}]], ids=len)
+@pytest.mark.parametrize(
+    ("kind", "value", "type_"),
+    [
+        ({"type": "string", "logicalType": "decimal", "precision": 40}, "12", "VARCHAR"),
+        ({"type": "long", "logicalType": "decimal", "precision": 40}, 12, "BIGINT"),
+        ({"type": "string", "logicalType": "unsigned"}, "12", "VARCHAR"),
+        ({"type": "bytes", "logicalType": "unsigned"}, b"12", "BLOB"),
+    ],
+)
+def test_meanings_that_a_type_does_not_have_are_left_out(
+    kind: object, value: object, type_: str, more: list[object]
+) -> None:
+    values, schema = _avro(kind, [value], more)
+    assert columns_of(schema)[0] == Column("n", type_)
+    found = _read(values, schema, type_)
+    assert (found.table["n"].to_pylist(), found.bad) == ([value], ())
+
+
 @pytest.mark.parametrize("kind", ["string", "long", "double"])
 def test_other_types_are_cast(kind: str) -> None:
     made: Mapping[str, Sequence[object]] = {
         "string": ["0xff", "-1", "7.5"], "long": [255, -1, None], "double": [255.0, -1.0, None],
     }  # fmt: skip
-    values, schema = _avro(kind, made[kind])  # type: ignore[arg-type]
+    values, schema = _avro(kind, made[kind])
     found = _read(values, schema, "U256")
     assert numbers_in(found.table["n"])[0] == 255
     assert found.bad[0].row == 1

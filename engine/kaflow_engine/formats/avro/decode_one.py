@@ -93,7 +93,7 @@ def _python(kind: Avro, value: Any, path: str) -> object:
 
 
 def _meaning(logical: Logical, value: Any, path: str) -> object:
-    if is_wide_number(logical):
+    if isinstance(value, bytes) and is_wide_number(logical):  # other types have none
         number = whole_number(value, logical)
         if number is None:
             raise Unreadable("WrongType", f"column '{path}': a number of more than 256 bits")

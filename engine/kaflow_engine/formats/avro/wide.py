@@ -10,7 +10,7 @@ from kaflow_engine.formats.avro.types import Avro, Fixed, Logical, Primitive, Un
 
 _DECIMAL = 38
 """Digits of the widest DECIMAL."""
-_UNSIGNED = "unsigned"
+_UNSIGNED = "kaflow.unsigned"
 """Our own logical type: the bytes are a whole number without a sign, the first byte the greatest
 part of it."""
 
