@@ -121,7 +121,7 @@ class HttpConfig(Spec):
     port: int = Field(default=8080, ge=0, le=65_535)
     """0: any free port. Where it is taken the next free one, which is logged."""
     token: Filled | None = Field(default=None, repr=False)
-    """What `/status` and `/metrics` ask for; a host that others reach needs one."""
+    """What `/status`, `/metrics` and `/preview` ask for; a host that others reach needs one."""
     token_file: Filled | None = None
     """The file that holds the token, instead of `token`."""
 

@@ -63,8 +63,8 @@ def _closed(kind: str, at: Location, file: str | None) -> ModelError:
     return ModelError(
         f"ATTACH of {kind} is not allowed by the configuration",
         at,
-        f"allow it by this line in {file or 'kaflow.yaml'}: sql: {{attach: [{kind}]}}, or for this "
-        f"command by --allow attach={kind}",
+        f"allow it by this line in {file or 'kaflow.yaml'}: sql: {{attach: [{kind}]}}, or for one "
+        f"command by --set sql.attach={kind}",
     )
 
 
