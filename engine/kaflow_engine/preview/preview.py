@@ -1,17 +1,18 @@
 """Runs a pipeline in this process and gives what its nodes make; nothing of it stays."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from threading import Event
 from typing import Literal
 
-from kaflow_engine.connectors.kafka.clusters.reached import reached
-from kaflow_engine.connectors.kafka.topic_schemas import input_topics, registry_of, require_topics
+from kaflow_engine.connectors.kafka.clusters.reached import reached, registry_of
+from kaflow_engine.connectors.kafka.topic_schemas import input_topics, require_topics
 from kaflow_engine.errors import SourceError
 from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.formats.schema_registry import UnknownSchema
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.files.yaml_file import raise_as_found
@@ -144,7 +145,10 @@ def _batches(
     flow = plan.planned.plan
     places = {name: range(count) for name, count in reads.counts.items()}
     pipeline = LocalPipeline(
-        flow, places, schema_by_id=_schemas(config), connections=connections_of(config).known
+        flow,
+        places,
+        schema_by_id=partial(schema_of, config),
+        connections=connections_of(config).known,
     )
     begin = new_stream_state(flow, reads.inputs, asked.since, wall_clock(), {}, reads.counts)
     at, now, ticked = begin.start, begin.created_ms, 0
@@ -176,6 +180,14 @@ def _behind(at: Offsets, ends: Offsets) -> frozenset[tuple[str, int]]:
     return frozenset((name, part) for name, parts in unread(at, ends).items() for part in parts)
 
 
-def _schemas(config: Config) -> Callable[[int], str] | None:
-    registry = registry_of(config)
-    return None if registry is None else registry.by_id
+def schema_of(config: Config, schema_id: int, cluster: str) -> str:
+    """Return the writer schema registered under an id, with the registry of a cluster.
+
+    Raises:
+        UnknownSchema: There is none.
+        SourceError: The registry does not answer.
+    """
+    registry = registry_of(config, cluster)
+    if registry is None:
+        raise UnknownSchema(schema_id)
+    return registry.by_id(schema_id)

@@ -53,7 +53,8 @@ def rows_of(case: Case, planned: PlannedPipeline, node: str | None) -> Sequence[
     wire = wire_of(plan.planned)
     plan = replace(plan, planned=wire.planned)
     places = partitions_of(wire, case.given)
-    pipeline = LocalPipeline(wire.planned.plan, places, schema_by_id=wire.schemas.__getitem__)
+    schemas = wire.schemas
+    pipeline = LocalPipeline(wire.planned.plan, places, schema_by_id=lambda at, _: schemas[at])
     (cut_case,) = cut(case, GIVEN)
     found: list[Shown] = []
     for batch in cut_case.batches:

@@ -1,6 +1,6 @@
 """What runs the batches of a case; the local executor is the first of its kind."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol
@@ -10,7 +10,7 @@ import pyarrow as pa
 from kaflow_engine.errors import UnknownName
 from kaflow_engine.formats.schema_registry import UnknownSchema
 from kaflow_engine.plan.planner.planned import PlannedPipeline
-from kaflow_engine.testing.local.executor import LocalPipeline
+from kaflow_engine.testing.local.executor import LocalPipeline, SchemaOf
 
 EXECUTORS: dict[str, str] = {
     "local": "kaflow_engine.testing.cases.executor:LocalExecutor",
@@ -148,8 +148,8 @@ def executor_called(name: str) -> Executor:
     return found
 
 
-def _by_id(schemas: Mapping[int, str]) -> Callable[[int], str]:
-    def look_up(schema_id: int) -> str:
+def _by_id(schemas: Mapping[int, str]) -> SchemaOf:
+    def look_up(schema_id: int, cluster: str) -> str:
         if schema_id not in schemas:
             raise UnknownSchema(schema_id)
         return schemas[schema_id]

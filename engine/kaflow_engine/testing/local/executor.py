@@ -28,6 +28,10 @@ def never(when: str, step: str) -> None:
     """Let every batch run to its end."""
 
 
+SchemaOf = Callable[[int, str], str]
+"""Returns the schema registered under an id, with the registry of a cluster."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalBatch:
     """What one batch did."""
@@ -46,7 +50,7 @@ class _LocalTask:
     """One task over what is durable."""
 
     def __init__(
-        self, world: LocalWorld, partitions: Sequence[int], schema_by_id: Callable[[int], str]
+        self, world: LocalWorld, partitions: Sequence[int], schema_by_id: SchemaOf
     ) -> None:
         self.partitions = partitions
         self._world = world
@@ -78,7 +82,7 @@ class _LocalTask:
         return self._world.learned
 
     def avro_schema(self, schema_id: int, cluster: str = "") -> str:
-        return self._schema_by_id(schema_id)
+        return self._schema_by_id(schema_id, cluster)
 
 
 class LocalPipeline:
@@ -89,7 +93,7 @@ class LocalPipeline:
         partitions: The partitions of every input topic.
         spread: Run the levels as separate tasks, one for each partition, as a cluster would.
         replay: Run every batch twice and compare.
-        schema_by_id: Writer schemas of Avro inputs.
+        schema_by_id: Writer schemas of Avro inputs, by id and cluster.
         point: Told about every step of the protocol; where it raises Crashed, the run ends and the
             next one recovers.
         connections: How databases are reached, by their kind and the name of the connection.
@@ -102,7 +106,7 @@ class LocalPipeline:
         *,
         spread: bool = False,
         replay: bool = False,
-        schema_by_id: Callable[[int], str] | None = None,
+        schema_by_id: SchemaOf | None = None,
         point: Point = never,
         connections: Mapping[tuple[str, str], Mapping[str, str]] | None = None,
     ) -> None:
@@ -239,5 +243,5 @@ def _by_part(rows: pa.Table, parts: Iterable[int]) -> list[tuple[int, pa.Table]]
     return [(part, rows.filter(pc.equal(rows["part"], part))) for part in parts]
 
 
-def _no_registry(schema_id: int) -> str:
+def _no_registry(schema_id: int, cluster: str) -> str:
     raise StateError(f"no schema registry: schema {schema_id} is not known")
