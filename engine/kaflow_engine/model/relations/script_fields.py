@@ -3,6 +3,10 @@
 import re
 from collections.abc import Mapping
 
+_COMMENT = re.compile(
+    r"""('(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`)|//[^\n]*|/\*.*?\*/""", re.DOTALL
+)
+"""A text, which stays, or a comment."""
 _FUNCTION = re.compile(r"function\s+(?:process|invoke)\s*\(\s*([A-Za-z_$][\w$]*)")
 _TEXT = re.compile(r"""['"`]|\bString\(|\.toString\(|JSON\.stringify\(""")
 _COMPARED = re.compile(r"^\s*(?:!|true\b|false\b)|[=!]==?|[<>]=?|\bBoolean\(")
@@ -15,7 +19,10 @@ def fields_set(script: str) -> Mapping[str, str]:
 
     >>> fields_set("function process(x) { x.risk = x.a > 9 ? 'high' : 'low'; x.a = x.a + 1 }")
     {'risk': 'VARCHAR'}
+    >>> fields_set("function process(x) { x.a = '//' // x.b = 1")
+    {'a': 'VARCHAR'}
     """
+    script = _without_comments(script)
     found = _FUNCTION.search(script)
     if found is None:
         return {}
@@ -59,6 +66,15 @@ def line_of(script: str, field: str) -> int:
     >>> line_of("function process(x) {\\n  x.risk = 1\\n}", "risk")
     2
     """
-    name = re.escape(field)
+    name, script = re.escape(field), _without_comments(script)
     found = re.search(rf"(?:\.{name}|\[\s*['\"]{name}['\"]\s*\])\s*=(?![=>])", script)
     return 1 if found is None else script.count("\n", 0, found.start()) + 1
+
+
+def _without_comments(script: str) -> str:
+    """Return a script whose comments are gone, in the same lines.
+
+    >>> _without_comments("a = '//' // x.b = 1")
+    "a = '//' "
+    """
+    return _COMMENT.sub(lambda found: found[1] or "\n" * found[0].count("\n"), script)
