@@ -62,8 +62,7 @@ def test_entries_are_of_the_driving_records_of_their_chain() -> None:
 def test_entries_of_every_join_of_rows_of_groups_are_of_these() -> None:
     hours = "SELECT id, count(*) AS n FROM clicks GROUP BY id, tumble(INTERVAL 1 HOUR)"
     query = (
-        "SELECT h.id, h.n FROM hours h JOIN events e ON h.id = e.id "
-        "JOIN places p ON e.other = p.id"
+        "SELECT h.id, h.n FROM hours h JOIN events e ON h.id = e.id JOIN places p ON e.other = p.id"
     )
     after: dict[str, object] = {"relations": {"hours": {"query": hours}}, "query": query}
     flow = plan_of(Change(title="", query="", after=after), after=True)
