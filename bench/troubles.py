@@ -152,7 +152,7 @@ def run_troubles(
 
     Args:
         folder: For files, state and logs.
-        look: Told where the process serves, when all has been read and it still runs.
+        look: Called with where the process serves, when all has been read and it still runs.
         settings: More settings of the run.
     """
     with ExitStack() as resources:

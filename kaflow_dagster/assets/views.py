@@ -116,7 +116,7 @@ class ProjectView:
     """What is wrong with the configuration, with paths, and between files."""
 
     def load_config(self) -> Config:
-        """Read the configuration anew.
+        """Read the configuration again.
 
         Raises:
             ModelError: It holds mistakes.
@@ -124,7 +124,7 @@ class ProjectView:
         return load_config(None if self.config is None else Path(self.config))
 
     def load(self, pipeline: str, config: Config) -> PipelineSpec:
-        """Read a pipeline anew.
+        """Read a pipeline again.
 
         Raises:
             ModelError: It holds mistakes, or is gone.

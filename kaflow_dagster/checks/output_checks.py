@@ -113,7 +113,7 @@ def checked(
     """Run the checks of an output, and yield those that are wanted.
 
     Args:
-        project: Where the pipeline is read anew.
+        project: Where the pipeline is read again.
         output: Which one.
         key: Of its asset.
         wanted: Names of checks.

@@ -28,7 +28,7 @@ def evaluations(
     last = found[0]
     for check, (number, about) in COUNTED.items():
         total, before = _number(last, number), _number(found[1], number) if found[1:] else 0
-        new = max(0, total - before)  # a stream that was started anew counts from nothing
+        new = max(0, total - before)  # a stream that was started again counts from nothing
         yield dg.AssetCheckEvaluation(
             asset_key=key,
             check_name=check,

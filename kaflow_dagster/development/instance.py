@@ -110,7 +110,7 @@ class Instance:
         return [entry["loadStatus"] for entry in entries] == ["LOADED"]
 
     def reload(self) -> None:
-        """Load the code location anew, as the button in the page does."""
+        """Load the code location again, as the button in the page does."""
         self.ask(_RELOAD, location=REPOSITORY["repositoryLocationName"])
 
     def sensors(self) -> list[str]:

@@ -46,7 +46,7 @@ def build_preview_job(pipeline: PipelineView, project: ProjectView) -> dg.JobDef
 
     Args:
         pipeline: A sound one.
-        project: Where it is read anew.
+        project: Where it is read again.
     """
     name = pipeline.name
 

@@ -33,7 +33,7 @@ def build_redrive_job(
 
     Args:
         pipeline: A sound one, whose dead letters go to a topic.
-        project: Where it is read anew.
+        project: Where it is read again.
         translator: Names the asset of the topic.
     """
     assert pipeline.explanation is not None

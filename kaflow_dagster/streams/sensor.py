@@ -53,7 +53,7 @@ def build_supervisor(
 
     Args:
         unit: Which one.
-        project: Where it is read anew.
+        project: Where it is read again.
         job: Its stream; None where the pipeline is broken.
         limits: When to act.
     """

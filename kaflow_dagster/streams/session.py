@@ -33,7 +33,7 @@ def build_stream_job(
 
     Args:
         unit: Which one.
-        project: Where it is read anew.
+        project: Where it is read again.
         translator: Names the assets that get the reports.
         newest: Rows of each output that a report shows.
     """

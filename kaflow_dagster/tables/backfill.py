@@ -58,7 +58,7 @@ def build_tables(
 
     Args:
         tables: All of the pipeline; their partitions are the same.
-        project: Where its pipeline is read anew.
+        project: Where its pipeline is read again.
         translator: Decides what the asset looks like.
         pyspark: The key of a LazyPySparkResource of dagster-pyspark, whose settings go over those
             of the configuration.

@@ -98,7 +98,7 @@ def preview(
         config: Where brokers, registry and databases are.
         asked: What is shown.
         stop: Set when no one looks any more.
-        say: Told what happens meanwhile.
+        say: Called with what happens meanwhile.
 
     Raises:
         UnknownName: There is no such node.

@@ -60,7 +60,7 @@ def run_pipelines(
         config: The same for all of them.
         until_caught_up: End each at the ends that its topics have now.
         max_records: End each after about so many records.
-        on_progress: Told of every change, by the threads of the pipelines.
+        on_progress: Called with every change, by the threads of the pipelines.
         stop: Set it to drain: each finishes its batch and ends.
         change: Asked when a state was made for another plan.
         leases: Of the states of all of them, given back as they end; None: they are taken here.
@@ -144,7 +144,7 @@ def run_backfill(
         config: As for a stream.
         wanted: The range.
         restart: Begin again, whatever an earlier try has done.
-        on_progress: Told of every change.
+        on_progress: Called with every change.
         stop: Set it to end after the batch that runs.
         spark: A session to use; otherwise one is started and stopped again.
 

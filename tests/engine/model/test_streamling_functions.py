@@ -15,7 +15,7 @@ from kaflow_engine.model.streamling.sql.functions import FUNCTIONS, REFUSED, rew
 from kaflow_engine.model.streamling.sql.text import SqlText
 from kaflow_engine.sql.syntax import DIALECT
 from kaflow_engine.sql.types.as_run import as_run
-from kaflow_engine.sql.types.wide_operations import mended
+from kaflow_engine.sql.types.wide_operations import corrected
 
 FILE = Path(__file__).parents[2] / "fixtures" / "streamling" / "functions.yaml"
 ROWS = yaml.safe_load(FILE.read_text(encoding="utf-8"))
@@ -40,7 +40,8 @@ def calculated(expression: str) -> str:
     sql, mistakes = rewritten(SqlText(f"CAST({expression} AS VARCHAR)"), at)
     assert mistakes == []
     runs = as_run(sqlglot.parse_one(sql, dialect=DIALECT), None)
-    return query(f"SELECT {mended(runs.sql(dialect=DIALECT))} AS x FROM rows", ROW)["x"][0].as_py()
+    asked = corrected(runs.sql(dialect=DIALECT))
+    return query(f"SELECT {asked} AS x FROM rows", ROW)["x"][0].as_py()
 
 
 @pytest.mark.parametrize("row", ROWS["wide"], ids=lambda row: row[0])

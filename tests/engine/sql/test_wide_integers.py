@@ -14,7 +14,7 @@ from kaflow_engine.duck.wide.integers import BOUNDS
 from kaflow_engine.duck.wide.vectors import column_of, is_column, numbers_in, quotient, remainder
 from kaflow_engine.sql.syntax import DIALECT
 from kaflow_engine.sql.types.as_run import as_run
-from kaflow_engine.sql.types.wide_operations import mended
+from kaflow_engine.sql.types.wide_operations import corrected
 
 PAIRS = 10_000
 LEAST, MOST = BOUNDS["BIGNUM"]
@@ -44,7 +44,7 @@ ROWS = pa.table(
 def _calculated(sql: str) -> list[object]:
     """Return what an expression is of each pair, as pipelines calculate it."""
     tree = as_run(sqlglot.parse_one(sql, dialect=DIALECT), None)
-    runs = mended(tree.sql(dialect=DIALECT))
+    runs = corrected(tree.sql(dialect=DIALECT))
     found = query(f"SELECT {runs} AS x FROM rows ORDER BY rn", ROWS).column("x")
     return list(numbers_in(found)) if is_column(found) else found.to_pylist()
 

@@ -269,7 +269,7 @@ def test_no_halves_are_asked_about_once_another_request_has_failed(receiver: Rec
         endpoint=endpoint_of("enriched", params, {}),
         params=params,
         about="it",
-        told=lambda outcome, status: None,
+        on_answer=lambda outcome, status: None,
     )
     question = Question([b'{"id":3}', b'{"id":4}'], ["a", "b"])
     with pytest.raises(HttpAway):

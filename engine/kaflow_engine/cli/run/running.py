@@ -80,7 +80,7 @@ def run_in_front(
         config: The same for all.
         manner: How.
         asked: Set when someone wants the pipelines to stop: they finish their batch.
-        on_progress: Told of every change.
+        on_progress: Called with every change.
 
     Raises:
         KaflowError: What ended the first pipeline that failed; the summary is printed all the same.

@@ -28,7 +28,7 @@ def take_states(
         specs: The pipelines.
         config: Says where states are.
         asked: Set when someone wants this process to end.
-        on_progress: Told that they are on standby, and when they are not any more.
+        on_progress: Called when they begin to be on standby, and when that ends.
         waits: For another process that holds one to end.
 
     Returns:

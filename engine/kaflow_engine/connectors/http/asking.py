@@ -20,7 +20,7 @@ _OK = 200
 
 Outcome = Literal["taken", "refused", "retried"]
 
-Told = Callable[[Outcome, int | None], None]
+OnAnswer = Callable[[Outcome, int | None], None]
 """Takes what became of a request, and the status of its answer, None where there was none."""
 
 
@@ -32,7 +32,7 @@ def ask(
     patience: float,
     stop: Event,
     connections: int,
-    told: Told = lambda outcome, status: None,
+    on_answer: OnAnswer = lambda outcome, status: None,
 ) -> bytes | NotTaken:
     """Send a body until the server answers it; return the answer, or why it does not take it.
 
@@ -45,7 +45,7 @@ def ask(
         patience: Seconds after which no other try begins.
         stop: Set where no answer is needed any more.
         connections: How many threads of this process send at once.
-        told: Told of each request.
+        on_answer: Called for each request.
 
     Raises:
         HttpAway: The server does not answer, or asks for more time than there is.
@@ -56,7 +56,7 @@ def ask(
         try:
             found = post(endpoint, body, key, connections)
         except Later as later:
-            told("retried", later.status)
+            on_answer("retried", later.status)
             wait = max(pause * random.uniform(0.5, 1), later.after)
             if monotonic() + wait > until or stop.wait(wait):
                 raise HttpAway(
@@ -66,9 +66,9 @@ def ask(
             pause = min(2 * pause, _MOST_PAUSE)
         else:
             if isinstance(found, NotTaken):
-                told("refused", found.status)
+                on_answer("refused", found.status)
             else:
-                told("taken", _OK)
+                on_answer("taken", _OK)
             return found
 
 

@@ -39,7 +39,7 @@ class Hook:
     secret: str | None
     """What requests are signed with; None: they are not."""
     count: Callable[[int], None]
-    """Told the status of each answer."""
+    """Called with the status of each answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def resolve_schemas(
         topics: Their names.
         declared: Columns that the file gives, with types as DuckDB writes them.
         wait_ms: How long to wait for what is not there yet: a first record, a first schema.
-        on_wait: Told once for each topic that is waited for.
+        on_wait: Called once for each topic that is waited for.
         stopped: Asked while waiting whether to give up early.
         endless: Wait for topics without end whose file says `wait_for`.
 

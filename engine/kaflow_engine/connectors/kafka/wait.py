@@ -24,7 +24,7 @@ def await_brokers(
     Args:
         settings: How to reach the brokers.
         deadline: Milliseconds after which to give up.
-        on_wait: Told once, when the first attempt has failed.
+        on_wait: Called once, when the first attempt has failed.
         stopped: Asked meanwhile whether to give up.
 
     Raises:
@@ -71,7 +71,7 @@ def await_topics(
         settings: How to reach the brokers.
         topics: Their names.
         deadline: Milliseconds that the brokers may be away meanwhile.
-        on_wait: Told once of those that do not exist yet.
+        on_wait: Called once with those that do not exist yet.
         stopped: Asked meanwhile whether to give up.
 
     Raises:

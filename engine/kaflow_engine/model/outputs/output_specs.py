@@ -61,7 +61,7 @@ class OutputSpec(Spec):
     """Where the topic is, of `kafka.clusters`; None: where topics are that name none."""
     format: FormatName = "json"
     format_options: dict[str, Option] = Field(default={})
-    """What a format of a plugin is told; `format` carries it behind the name of the plugin."""
+    """Options of the format of a plugin; `format` carries it behind the name of the plugin."""
     key: OutputKey | None = None
     """The output column that becomes the record's key, or several whose JSON object does; None:
     records have that of their row."""

@@ -75,7 +75,7 @@ class TopicSpec(RecordsSpec):
     """What it is called there; None: as queries call it."""
     format: FormatName | None = None
     format_options: dict[str, Option] = Field(default={})
-    """What a format of a plugin is told; `format` carries it behind the name of the plugin."""
+    """Options of the format of a plugin; `format` carries it behind the name of the plugin."""
     on_null: Literal["skip", "row"] = "skip"
     """What a null value of an event is: nothing, or a row of NULLs."""
     on_data_loss: Literal["fail", "continue"] = "fail"

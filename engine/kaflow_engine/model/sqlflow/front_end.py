@@ -12,7 +12,7 @@ from kaflow_engine.model.pipelines.loader import Reading, unreadable
 _PIPELINE = re.compile(r"^pipeline:[ \t]*(?:#.*)?\r?\n(?P<below>(?:[ \t#{].*\n?|\r?\n)*)", re.M)
 _PART = re.compile(r"^[ \t]+(source|handler|sink):", re.M)
 _LEAST = 2
-"""Parts that make a pipeline SQLFlow's; one that lacks the third is told so."""
+"""Parts that make a pipeline SQLFlow's; one that lacks the third gets an error that says so."""
 
 
 class SqlflowFiles:

@@ -56,7 +56,7 @@ def settle_losses(
         plan: Says what to do about losses, by topic.
         standing: Where the pipeline stands.
         counts: The partitions of its topics.
-        watch: Told of losses.
+        watch: Called with losses.
         histories: Files hold what is missing before they end.
         record: The batch that is run again; None: a new one comes next.
 

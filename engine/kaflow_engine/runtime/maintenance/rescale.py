@@ -80,7 +80,7 @@ def rescale(
         partitions: How many there shall be, 1 to 256.
         epoch: Of this command.
         now: Epoch milliseconds.
-        say: Told how far it is.
+        say: Called with how far it is.
 
     Raises:
         StateError: There is no state, a batch is open, or the state cannot be read.

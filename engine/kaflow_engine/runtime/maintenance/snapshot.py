@@ -19,7 +19,7 @@ def snapshot_now(at: Offline, now: int, say: Callable[[str], None] = lambda text
     Args:
         at: The state.
         now: Epoch milliseconds.
-        say: Told what is done.
+        say: Called with what is done.
 
     Raises:
         StateError: No batch is done yet, or the state cannot be read.

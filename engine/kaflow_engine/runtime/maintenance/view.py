@@ -103,7 +103,7 @@ def open_view(
         log: Its batch log.
         snapshots: Its snapshots.
         at: Which batch; None: the newest that is done.
-        say: Told what is done.
+        say: Called with what is done.
         parts: The partitions (step, partition) that will be read; None: all of them.
 
     Raises:

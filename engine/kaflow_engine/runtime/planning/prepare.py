@@ -65,7 +65,7 @@ def prepare(
     Args:
         specs: What the author wrote.
         config: The same for all.
-        say: Told what is waited for and what is created.
+        say: Called with what is waited for and what is created.
         waiting: For columns that no one declares; None: as a stream waits.
 
     Raises:

@@ -102,7 +102,7 @@ def restore(
         checkpoints: Where to take it from.
         head: What counts there.
         choice: Checkpoints to try, best first; none: the state as it began.
-        tell: Told of progress; None: the log is.
+        tell: Called with progress; None: the log is.
 
     Returns:
         The batch after which the state is.

@@ -14,7 +14,7 @@ from kaflow_engine.sql.syntax import DIALECT
 from kaflow_engine.sql.types.as_run import as_run
 from kaflow_engine.sql.types.functions import unknown_function
 from kaflow_engine.sql.types.refusals import refusal
-from kaflow_engine.sql.types.wide_operations import mended
+from kaflow_engine.sql.types.wide_operations import corrected
 
 _HINT = "write SQL over the columns of the output, such as amount > 0 AND kind = 'x'"
 
@@ -42,7 +42,7 @@ def check_condition(condition: str, columns: Sequence[Column], at: Location | No
             raise unknown_function(call.expression.name, at, of_rows=True)
     rewritten = as_run(tree, at)
     plain = frozenset(column.name for column in columns if not mentions(column.type))
-    asked = mended(condition if rewritten is tree else rewritten.sql(dialect=DIALECT), plain)
+    asked = corrected(condition if rewritten is tree else rewritten.sql(dialect=DIALECT), plain)
     names = [column.name for column in columns]
     known = {name.lower() for name in names}
     for found in tree.find_all(exp.Column):
@@ -71,4 +71,4 @@ def runnable(condition: str) -> str:
     except (ParseError, TokenError):
         return condition  # it was not checked, and DuckDB says what is wrong with it
     found = as_run(tree, None)
-    return mended(condition if found is tree else found.sql(dialect=DIALECT))
+    return corrected(condition if found is tree else found.sql(dialect=DIALECT))

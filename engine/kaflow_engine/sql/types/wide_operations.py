@@ -1,5 +1,6 @@
-"""What DuckDB does of wide integers wrongly or not at all, and no overload can mend: casts to other
-numbers, which go through their text, the minus before one, and COALESCE of what is calculated."""
+"""What DuckDB does of wide integers wrongly or not at all, and no overload can correct: casts to
+other numbers, which go through their text, the minus before one, and COALESCE of what is
+calculated."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -52,7 +53,7 @@ def with_wide_operations(
 def _mapped(part: Any, plain: frozenset[str], schemas: Schemas) -> Any:
     """Return a part of a shape with its casts; `plain` are columns that are no wide integers."""
     if isinstance(part, Expr):
-        sql = mended(part.sql, plain)
+        sql = corrected(part.sql, plain)
         if sql == part.sql:
             return part
         return replace(part, sql=sql, meaning=part.meaning or part.sql)
@@ -63,7 +64,7 @@ def _mapped(part: Any, plain: frozenset[str], schemas: Schemas) -> Any:
         return part
     if isinstance(part, RunShape):
         query = sqlglot.parse_one(part.sql, dialect=DIALECT)
-        return replace(part, sql=_mended(query, frozenset()) or part.sql)
+        return replace(part, sql=_corrected(query, frozenset()) or part.sql)
     if isinstance(part, QueryShape):
         plain = frozenset(_plain(part, schemas))
     own = {field.name: getattr(part, field.name) for field in fields(part)}
@@ -82,20 +83,20 @@ def _plain(shape: QueryShape, schemas: Schemas) -> list[str]:
     ]
 
 
-def mended(sql: str, plain: frozenset[str] = frozenset()) -> str:
+def corrected(sql: str, plain: frozenset[str] = frozenset()) -> str:
     """Return an expression that is right whether its columns are wide integers or not.
 
     Args:
         sql: An expression.
         plain: Columns that are none.
     """
-    return _mended(parse_expression(sql).copy(), plain) or sql
+    return _corrected(parse_expression(sql).copy(), plain) or sql
 
 
-def _mended(tree: exp.Expr, plain: frozenset[str]) -> str | None:
-    """Return a tree as text; None: nothing had to be mended."""
+def _corrected(tree: exp.Expr, plain: frozenset[str]) -> str | None:
+    """Return a tree as text; None: nothing had to be corrected."""
     holder = exp.Paren(this=tree)
-    found = [node for node in reversed(list(holder.walk())) if _is_mended(node, plain)]
+    found = [node for node in reversed(list(holder.walk())) if _is_corrected(node, plain)]
     for node in found:
         node.replace(_through_text(node) if isinstance(node, exp.Cast) else _negative(node))
     copied = copy_in_coalesce(holder, lambda node: _is_operation(node, plain))
@@ -107,7 +108,7 @@ def _is_operation(node: exp.Expr, plain: frozenset[str]) -> bool:
     return isinstance(node, _OPERATIONS) and _may_be_wide(node, plain)
 
 
-def _is_mended(node: exp.Expr, plain: frozenset[str]) -> bool:
+def _is_corrected(node: exp.Expr, plain: frozenset[str]) -> bool:
     if isinstance(node, exp.Neg):
         return not isinstance(node.this, exp.Literal) and _may_be_wide(node.this, plain)
     is_cast = isinstance(node, exp.Cast) and node.to.this in _NUMBERS

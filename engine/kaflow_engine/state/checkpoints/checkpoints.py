@@ -175,7 +175,7 @@ class Checkpoints:
 
         Args:
             listed: The checkpoint.
-            tell: Told of progress.
+            tell: Called with progress.
             scratch: A directory for one file at a time.
 
         Raises:

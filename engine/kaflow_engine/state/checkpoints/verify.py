@@ -70,7 +70,7 @@ def verify(
         snapshots: Where snapshots are.
         scratch: An empty directory to build partitions in.
         partitions: Plan (JSON text) to the state partitions that it has, `<step>-<p>`.
-        say: Told what is done.
+        say: Called with what is done.
         copies: The copies that runs use, if they may be looked at: the lease is held.
 
     Raises:

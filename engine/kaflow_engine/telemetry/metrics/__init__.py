@@ -1,1 +1,1 @@
-"""The metrics of a run: which there are, and how they are told."""
+"""The metrics of a run: which there are, and how they are served."""

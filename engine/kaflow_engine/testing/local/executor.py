@@ -94,7 +94,7 @@ class LocalPipeline:
         spread: Run the levels as separate tasks, one for each partition, as a cluster would.
         replay: Run every batch twice and compare.
         schema_by_id: Writer schemas of Avro inputs, by id and cluster.
-        point: Told about every step of the protocol; where it raises Crashed, the run ends and the
+        point: Called at every step of the protocol; where it raises Crashed, the run ends and the
             next one recovers.
         connections: How databases are reached, by their kind and the name of the connection.
     """

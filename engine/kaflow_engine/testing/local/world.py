@@ -28,7 +28,7 @@ Protocol = Literal["batch_logged", "changes_applied", "changes_written", "delive
 """The steps of a batch, in their order."""
 
 Point = Callable[[str, Protocol], None]
-"""Told `before` or `after` and a step; ends the run by raising Crashed."""
+"""Called with `before` or `after` and a step; ends the run by raising Crashed."""
 
 
 class Crashed(Exception):
@@ -99,7 +99,7 @@ class LocalWorld:
     """The durable side of one pipeline.
 
     Args:
-        point: Told about every step.
+        point: Called at every step.
     """
 
     def __init__(self, point: Point) -> None:

@@ -45,7 +45,7 @@ def send(
         since: The timestamp (ms) that is now: a record goes out when its time has come; None
             sends all of them at once.
         stopped: Asked before every record whether to end early.
-        progress: Told now and then how many were sent.
+        progress: Called now and then with how many were sent.
 
     Raises:
         SinkError: the brokers do not answer or refuse a record.

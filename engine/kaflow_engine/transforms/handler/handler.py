@@ -58,7 +58,7 @@ class Handler:
             endpoint=endpoint_of(self.transform.name, self.params, batch.secrets),
             params=self.params,
             about=f"{self.transform.name} {batch.mark}",
-            told=partial(_count, batch.measures, self.transform.name),
+            on_answer=partial(_count, batch.measures, self.transform.name),
         )
 
         def asks(number: int, stop: Event) -> list[Answered]:

@@ -6,7 +6,7 @@ from hashlib import sha256
 from threading import Event
 from typing import NamedTuple
 
-from kaflow_engine.connectors.http.asking import Told, ask
+from kaflow_engine.connectors.http.asking import OnAnswer, ask
 from kaflow_engine.connectors.http.client import Endpoint, NotTaken
 from kaflow_engine.connectors.http.errors import HttpAway
 from kaflow_engine.flow.transforms import HandlerParams
@@ -39,8 +39,8 @@ class Service:
     params: HandlerParams
     about: str
     """Tells its requests from those of other batches."""
-    told: Told
-    """Told of each request."""
+    on_answer: OnAnswer
+    """Called for each request."""
 
     def answers(self, question: Question, stop: Event) -> Iterator[Answered]:
         """Yield what the service says of each row, in their order.
@@ -76,7 +76,7 @@ class Service:
             patience=params.retry_for / 1000,
             stop=stop,
             connections=params.concurrency,
-            told=self.told,
+            on_answer=self.on_answer,
         )
         if isinstance(found, NotTaken):
             return found

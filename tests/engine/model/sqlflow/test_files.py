@@ -1,4 +1,4 @@
-"""How SQLFlow files are told from others, and what they bring of the configuration."""
+"""How SQLFlow files are recognized, and what they bring of the configuration."""
 # pyright: basic
 
 import re
