@@ -7,6 +7,7 @@ a batch that is replayed is written twice.
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from zlib import crc32
@@ -198,7 +199,8 @@ def _failed(
             return out_of_time(sink.kafka, doing)
     except KaflowError as away:
         return away
-    writer.client.api.poll(0)  # a report that waits says which row it was
+    with suppress(KafkaException, SystemError):  # one that is fatal is known, and raised again
+        writer.client.api.poll(0)  # a report that waits says which row it was
     refusal = writer.refusals.found[0] if writer.refusals.found else None
     if refusal is not None:
         doing = f"writing {refusal.size:,} bytes to topic '{refusal.topic}'"
