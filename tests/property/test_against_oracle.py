@@ -21,7 +21,7 @@ from tests.property.strategies import random_scenario
 pytestmark = pytest.mark.slow
 
 FAST = 20
-MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "340"))
+MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "180"))
 FIRST = int(os.environ.get("KAFLOW_PROPERTY_FIRST", str(FAST)))
 TOGETHER = 20
 """Cases per test: enough that the work can be shared, few enough to be worth a test each."""

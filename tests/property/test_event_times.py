@@ -33,8 +33,8 @@ from tests.reference.unions import NotExpressible
 
 pytestmark = pytest.mark.slow
 
-FAST = 20
-MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "20"))
+FAST = 6
+MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "14"))
 START = 1_767_225_600_000
 SCHEMA = {"id": "VARCHAR", "k": "VARCHAR", "v": "INTEGER", "a": "BIGINT", "b": "BIGINT"}
 EVENTS = {"t": None, "by_a": "a", "by_b": "b", "again": "b"}

@@ -33,9 +33,9 @@ from tests.reference.records import Record
 pytestmark = pytest.mark.slow
 
 FAST = 20
-MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "340"))
-UNIONS = int(os.environ.get("KAFLOW_TABLE_UNIONS", "140"))
-CHANGES = int(os.environ.get("KAFLOW_TABLE_CHANGES", "140"))
+MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "200"))
+UNIONS = int(os.environ.get("KAFLOW_TABLE_UNIONS", "100"))
+CHANGES = int(os.environ.get("KAFLOW_TABLE_CHANGES", "100"))
 FIRST = int(os.environ.get("KAFLOW_TABLE_FIRST", str(FAST)))
 RANDOM: dict[str, Callable[[int], TableFlow]] = {
     "tables": random_flow,

@@ -22,7 +22,7 @@ ACTIONS = st.one_of(
     st.sampled_from(["crash", "drop", "swap", "keep", "snapshot", "replay"]).map(lambda a: (a, [])),
 )
 
-often = settings(max_examples=200, deadline=None, database=None)
+often = settings(max_examples=80, deadline=None, database=None)
 seldom = settings(
     max_examples=8,
     deadline=None,
