@@ -19,16 +19,30 @@ RANDOM := (property or slow) and not ($(SERVICES))
 # Fast tests share the processors one by one; those of other files share what they start or prepare.
 PARALLEL := -n auto --dist worksteal
 BY_FILE := --dist loadfile --no-loadscope-reorder
+NATIVE := engine/native/Cargo.toml engine/native/Cargo.lock $(wildcard engine/native/src/*.rs)
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 # Hundreds of processes start here: they read bytecode rather than compile again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test test-fast test-services test-random lint audit wheel image run run-engine bench soak troubles test-spark43 lock clean
+.PHONY: help setup native test test-fast test-services test-random lint audit wheel image run run-engine bench soak troubles test-spark43 lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: $(VENV)/.stamp ## create .venv from requirements.lock
+setup: $(VENV)/.stamp native ## create .venv from requirements.lock
+
+# Topics are read by a library that cargo builds in seconds, or by Spark's own source.
+native: $(VENV)/lib/kaflow/.stamp ## build engine/native, where cargo is there
+$(VENV)/lib/kaflow/.stamp: $(NATIVE) | $(VENV)/.stamp
+	@mkdir -p $(@D)
+	@if command -v cargo >/dev/null; then \
+		echo "== setup: engine/native with $$(cargo --version)"; \
+		cargo build --quiet --release --locked --manifest-path engine/native/Cargo.toml \
+			--target-dir $(VENV)/native \
+		&& cp $(VENV)/native/release/libkaflow_native.* $(@D) \
+		|| echo "== setup: it was not built; Spark's own source reads topics"; \
+	else echo "== setup: no cargo; Spark's own source reads topics"; fi
+	@touch $@
 
 # Without bytecode, which would take as long as all else: what is imported is compiled then.
 # PySpark is built here; its wheel is unpacked at once, so it is not compressed.

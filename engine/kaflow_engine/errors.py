@@ -119,6 +119,10 @@ class SourceAway(SourceError):
     outage = "retry"
 
 
+class LossSuspected(SourceError):
+    """Records are missed; the next attempt asks the broker which, and says so or goes on."""
+
+
 class SourceUnfit(SourceError):
     """A source is not as a pipeline needs it, or has changed behind its back: someone must act."""
 

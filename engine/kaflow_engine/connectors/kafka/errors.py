@@ -7,6 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kaflow_engine.errors import (
     KaflowError,
+    LossSuspected,
     ModelError,
     SinkAway,
     SinkError,
@@ -19,13 +20,7 @@ from kaflow_engine.errors import (
 _FAIL = -196
 
 UNREACHABLE = frozenset(
-    {
-        "_TRANSPORT",
-        "_ALL_BROKERS_DOWN",
-        "_TIMED_OUT",
-        "_RESOLVE",
-        "REQUEST_TIMED_OUT",
-    }
+    {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "REQUEST_TIMED_OUT"}
 )
 MOVING = frozenset(
     {
@@ -43,13 +38,9 @@ MOVING = frozenset(
 _BEHIND = frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"})
 """What brokers answer while others of them are away, or catch up."""
 
-FENCED = frozenset(
-    {
-        "_FENCED",
-        "INVALID_PRODUCER_EPOCH",
-        "PRODUCER_FENCED",
-    }
-)
+_LOST = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"})
+
+FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 MISSING = frozenset(
     {
         "UNKNOWN_TOPIC_OR_PART",
@@ -162,6 +153,8 @@ class Trouble(Exception):
 
     def as_source(self) -> SourceError:
         """Return the error of a reader."""
+        if self.code in _LOST:
+            return LossSuspected(self.message)
         kind = BrokerAway if self._away else LoginRefused if self._refused else SourceError
         return kind(self.message, hint=self.hint)
 
@@ -260,6 +253,8 @@ def trouble(
             "a pipeline has one run at a time; stop this one",
             code,
         )
+    if code in _LOST:
+        return Trouble(f"records were lost in Kafka ({doing})", code=code)
     if code in MISSING:
         hint = "create it, or let the brokers create topics ('auto.create.topics.enable')"
         return Trouble(f"the topic does not exist ({doing})", hint, code)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from kaflow_engine.errors import LossSuspected
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.batch.batch_limit import BatchLimit
 from kaflow_engine.runtime.batch.dead_letter_limit import check_budget
@@ -16,7 +17,6 @@ from kaflow_engine.runtime.batch.runner import BatchDone, BatchRunner
 from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.batch.stop import Ending, Limits
 from kaflow_engine.runtime.batch.task_metrics import side_output_errors
-from kaflow_engine.runtime.failures.failures import LossSuspected
 from kaflow_engine.runtime.sink.consumer_group import GroupReporter
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history import Histories, ends_of_histories, still_ahead
@@ -32,6 +32,7 @@ from kaflow_engine.runtime.source.offsets import (
     read_to_end,
     recreated,
 )
+from kaflow_engine.runtime.source.records import Records
 from kaflow_engine.state.log.batch_log import BatchRecord, Offsets, Ranges
 from kaflow_engine.telemetry.log_context import logging_of
 
@@ -63,7 +64,7 @@ class Run:
     """Dead letters that it has sent."""
 
     def batch(
-        self, ranges: Ranges, records: DataFrame | None = None, bounded_end: bool = False
+        self, ranges: Ranges, records: Records | None = None, bounded_end: bool = False
     ) -> BatchDone:
         """Run the next batch."""
         with self._logging(self.standing.batch + 1):
@@ -80,8 +81,8 @@ class Run:
         self.standing = standing
         self.runner.source = self.runner.source.of(standing.topic_ids)
 
-    def take(self, goal: Offsets, records: DataFrame) -> None:
-        """Run the records up to a goal, which Spark has, in one batch or in several.
+    def take(self, goal: Offsets, records: Records | None) -> None:
+        """Run the records up to a goal in one batch or in several.
 
         With several they are read again; a limit may end it before the goal.
         """

@@ -25,6 +25,7 @@ from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.source.offsets import ends_of, merged, size_of
 from kaflow_engine.runtime.source.record_source import RecordSource
+from kaflow_engine.runtime.source.records import Records
 from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.tasks.executor import (
     ALL_TASKS,
@@ -98,7 +99,7 @@ class BatchRunner:
         standing: Position,
         ranges: Ranges,
         read_to_end: tuple[tuple[str, int], ...],
-        records: DataFrame | None = None,
+        records: Records | None = None,
         bounded_end: bool = False,
         batch_time: int | None = None,
     ) -> BatchDone:
@@ -121,7 +122,7 @@ class BatchRunner:
         standing: Position,
         record: BatchRecord,
         plan: Flow,
-        records: DataFrame | None = None,
+        records: Records | None = None,
     ) -> BatchDone:
         """Run a batch again that was logged and not committed, with the plan of that time."""
         settings = replace(self._shipment.settings, plan=plan)
@@ -136,7 +137,7 @@ class BatchRunner:
         """Tell whether any sink has something of a batch, or of a later one."""
         return any(sink.delivered(record.number) for sink in self.sinks)
 
-    def records_of(self, ranges: Ranges) -> DataFrame:
+    def records_of(self, ranges: Ranges) -> Records:
         """Return the records of ranges, which may be empty."""
         if not size_of(ranges):
             return self._nothing
@@ -175,7 +176,7 @@ class BatchRunner:
         self,
         standing: Position,
         record: BatchRecord,
-        records: DataFrame | None = None,
+        records: Records | None = None,
         shipment: Shipment | None = None,
     ) -> Executed:
         """Run the tasks of a batch that is logged; nothing is committed."""
@@ -200,7 +201,7 @@ class BatchRunner:
             raise to_error(error, f"running batch {record.number}") from error
 
     def finish(
-        self, standing: Position, record: BatchRecord, records: DataFrame | None = None
+        self, standing: Position, record: BatchRecord, records: Records | None = None
     ) -> BatchDone:
         """Run the tasks of a batch that is logged, and commit it."""
         return self._finish(standing, record, self._shipment, records, time.perf_counter())
@@ -210,7 +211,7 @@ class BatchRunner:
         standing: Position,
         record: BatchRecord,
         shipment: Shipment,
-        records: DataFrame | None,
+        records: Records | None,
         start: float,
     ) -> BatchDone:
         logged = time.perf_counter()

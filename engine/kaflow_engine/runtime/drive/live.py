@@ -94,7 +94,9 @@ class LiveStream:
             try:
                 at = self._run.standing.offsets
                 ends = logged_ends(self._checkpoint, spark_batch)
-                self._run.take(merged(at, ends), frame)
+                # what tasks read themselves, Spark's source never fetches: it only plans
+                in_tasks = self._run.runner.source.reads_topics
+                self._run.take(merged(at, ends), None if in_tasks else frame)
                 self._ticker.batch_ended()
             except Exception as error:
                 self._failure = to_error(error, "running a batch")

@@ -27,6 +27,7 @@ from kaflow_engine.errors import (
     DrainIncomplete,
     KaflowError,
     LimitReached,
+    LossSuspected,
     ModelError,
     NotSettled,
     RunError,
@@ -74,10 +75,6 @@ _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 class DataLost(SourceError):
     """Records that the pipeline still needs are gone from their topic."""
-
-
-class LossSuspected(SourceError):
-    """Spark missed records; the next attempt asks the broker which, and says so or goes on."""
 
 
 class SparkEnded(RunError):

@@ -1,21 +1,24 @@
 """Exact ranges of what a pipeline reads: of a topic from files up to where its history ends, then
 from Kafka; of other sources from themselves."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics, OfCluster
+from kaflow_engine.connectors.kafka.native.library import library
+from kaflow_engine.connectors.kafka.native.reader import TopicRange
+from kaflow_engine.connectors.kafka.native.reads import TopicRead
 from kaflow_engine.connectors.sources.contract import NamedSource, RangeRead
 from kaflow_engine.runtime.source.history import Histories, TopicHistory
 from kaflow_engine.runtime.source.history_files import history_frame
 from kaflow_engine.runtime.source.inputs import NamedSources
 from kaflow_engine.runtime.source.kafka import range_frame
-from kaflow_engine.runtime.source.named import named_frame
 from kaflow_engine.runtime.source.offsets import recreated
+from kaflow_engine.runtime.source.records import InTasks, Records
 from kaflow_engine.state.log.batch_log import Ranges, TopicIds
 
 
@@ -38,7 +41,12 @@ class RecordSource:
         left = {topic: each for topic, each in self.histories.items() if topic not in another}
         return replace(self, histories=left)
 
-    def read(self, ranges: Ranges) -> DataFrame:
+    @property
+    def reads_topics(self) -> bool:
+        """Whether tasks read topics themselves, and not Spark's source."""
+        return library() is not None
+
+    def read(self, ranges: Ranges) -> Records:
         """Return the records (columns of RECORDS) of ranges, of which one is not empty."""
         past, rest = split(ranges, self.histories)
         reads = [read for name, ps in ranges.items() if name in self.named
@@ -47,10 +55,14 @@ class RecordSource:
         frames = [history_frame(self.spark, self.histories[t], ps) for t, ps in past.items()]
         for some in self.topics.by_cluster(rest):
             of_cluster = {topic: rest[name] for topic, name in some.names.items()}
-            frames.append(range_frame(self.spark, some, self.pipeline, of_cluster))
-        if reads:
-            frames.append(named_frame(self.spark, reads))
-        return reduce(DataFrame.unionByName, frames)
+            if self.reads_topics:
+                reads += topic_reads(some, of_cluster)
+            else:
+                frames.append(range_frame(self.spark, some, self.pipeline, of_cluster))
+        in_tasks = InTasks(self.spark, tuple(reads))
+        if not frames:
+            return in_tasks
+        return reduce(DataFrame.unionByName, [*frames, in_tasks.frame()] if reads else frames)
 
     def found(self, ranges: Ranges) -> dict[str, Any]:
         """Return what sources that are no topics must know to read ranges on another machine."""
@@ -76,6 +88,15 @@ def bounds(ranges: Mapping[int, tuple[int, int]]) -> tuple[dict[int, int], dict[
 def reads_of(source: NamedSource, ranges: Mapping[int, tuple[int, int]]) -> Sequence[RangeRead]:
     """Return what reads ranges of a source."""
     return source.reads(*bounds(ranges))
+
+
+def topic_reads(topics: OfCluster, ranges: Ranges) -> Iterator[RangeRead]:
+    """Yield what reads ranges of topics, each that is not empty."""
+    for topic, partitions in ranges.items():
+        for partition, (start, end) in partitions.items():
+            if start < end:
+                wanted = (TopicRange(topic, partition, start, end),)
+                yield TopicRead(topics.kafka, wanted, topics.names)
 
 
 def split(ranges: Ranges, histories: Histories) -> tuple[Ranges, Ranges]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from kaflow_engine.connectors.kafka.native.library import library, library_path
 from kaflow_engine.errors import Location, RunError
 from kaflow_engine.extras import EXTRAS, Extra
 from kaflow_engine.plan.needed_extras import Needs
@@ -65,6 +66,7 @@ def _checks(needs: Needs) -> Iterator[Check]:
     yield _package("pyspark", "pyspark")
     yield _package("duckdb", "duckdb")
     yield _package("rocksdb", "rocksdict")
+    yield _native()
     for extra in EXTRAS.values():
         yield _optional(extra, needs.get(extra.name, ()))
     yield _bundle("spark-kafka jars", "spark-kafka", "10 MB, for Kafka topics")
@@ -80,6 +82,18 @@ def _checks(needs: Needs) -> Iterator[Check]:
         LEAST_DISK,
         "make room, or set KAFLOW_CACHE to a folder on a larger disk",
         f" free for {cache_dir()}",
+    )
+
+
+def _native() -> Check:
+    if library() is not None:
+        return Check(name="native reader", state="ok", found=str(library_path()), required=False)
+    return Check(
+        name="native reader",
+        state="missing",
+        found="not in use (Spark's own source reads topics, with more work for each record)",
+        required=False,
+        cure="in a checkout: make native, which needs cargo",
     )
 
 

@@ -17,6 +17,7 @@ from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.shuffle_codec import WIRE
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.failures.error_wire import SECRET
+from kaflow_engine.runtime.source.records import Records, in_one, in_several
 from kaflow_engine.runtime.tasks.level_task import RESULT, level_task, of_stream, whole_task
 from kaflow_engine.runtime.tasks.worker import TaskSettings
 
@@ -56,7 +57,7 @@ class Shipment:
 
 
 def execute_batch(
-    records: DataFrame,
+    records: Records,
     batch: BatchContext,
     shipment: Shipment,
     size: int,
@@ -66,7 +67,7 @@ def execute_batch(
     """Run a batch and return what it reported.
 
     Args:
-        records: Columns of RECORDS; a Spark partition for each source partition, in offset order.
+        records: Columns of RECORDS; a partition for each source partition, in offset order.
         batch: Which batch.
         shipment: What each task must know.
         size: About how many records there are.
@@ -76,18 +77,18 @@ def execute_batch(
     plan = shipment.settings.plan
     data = shipment.data
     if size <= small or tasks == 1:
-        frame = records.coalesce(1).mapInArrow(
-            partial(whole_task, data, batch), _spark_schema(RESULT)
-        )
+        frame, task = in_one(records, partial(whole_task, data, batch))
+        frame = frame.mapInArrow(task, _spark_schema(RESULT))
     else:
         width = min(tasks, plan.partitions)
         last = last_level(plan)
-        frame = records
         for level in range(last + 1):
+            task = partial(level_task, data, batch, level, width)
             if level:
                 frame = frame.repartitionById(width, sf.pmod(sf.col("part"), sf.lit(width)))
-            schema = _spark_schema(RESULT if level == last else WIRE)
-            frame = frame.mapInArrow(partial(level_task, data, batch, level, width), schema)
+            else:
+                frame, task = in_several(records, task)
+            frame = frame.mapInArrow(task, _spark_schema(RESULT if level == last else WIRE))
     return _read(frame)
 
 

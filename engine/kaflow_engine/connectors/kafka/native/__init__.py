@@ -1,0 +1,1 @@
+"""Reads ranges of topics straight into Arrow, where the library of `engine/native` is installed."""
