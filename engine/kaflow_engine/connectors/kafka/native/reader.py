@@ -38,8 +38,9 @@ _SETTINGS: dict[str, object] = {
     "fetch.queue.backoff.ms": 5,
     "fetch.wait.max.ms": 20,
     "fetch.error.backoff.ms": 20,
-    "fetch.message.max.bytes": 4 << 20,
-    "queued.max.messages.kbytes": 32 << 10,
+    # what is fetched behind the end of a range is thrown away
+    "queued.min.messages": 20_000,
+    "queued.max.messages.kbytes": 8 << 10,
 }
 _ROWS, _BYTES = 100_000, 64 << 20
 """Of a batch of records, at most."""
