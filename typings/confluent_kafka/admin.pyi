@@ -29,6 +29,9 @@ class AdminClient:
         alter_consumer_group_offsets_request: Sequence[ConsumerGroupTopicPartitions],
         **options: Any,
     ) -> dict[str, Future[ConsumerGroupTopicPartitions]]: ...
+    def delete_records(
+        self, topic_partition_offsets: Sequence[TopicPartition], **options: Any
+    ) -> dict[TopicPartition, Future[Any]]: ...
     def alter_user_scram_credentials(
         self, alterations: Sequence[UserScramCredentialAlteration], **options: Any
     ) -> dict[str, Future[None]]: ...

@@ -1,4 +1,5 @@
 """Ranges as tasks read them: by the library of `engine/native`, and by Python's own consumer."""
+# pyright: basic
 
 import threading
 from collections.abc import Iterator
@@ -6,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import TopicPartition
 
 from kaflow_engine.connectors.kafka.admin import create_topic, open_admin
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
@@ -46,7 +48,7 @@ def topic(kafka: KafkaSettings, unique: str) -> str:
     plain = open_producer(kafka).api
     for n in range(10):
         plain.produce(unique, b"v%d" % n, b"k", 0, timestamp=NOW + n)
-    kinds: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]] = [
+    kinds = [
         (None, None, []),
         (b"", b"", []),
         (b"v", None, [("h", b"x"), ("h", None), ("", b"")]),
@@ -139,8 +141,6 @@ def test_a_transaction_that_is_open_is_waited_for(
 
 
 def gone(kafka: KafkaSettings, topic: str) -> None:
-    from confluent_kafka import TopicPartition
-
     admin = open_admin(kafka).api
     for future in admin.delete_records([TopicPartition(topic, 0, 6)]).values():
         future.result(10)

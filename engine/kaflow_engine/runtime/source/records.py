@@ -62,7 +62,8 @@ def _read_first(reads: Sequence[Sequence[RangeRead]], task: Task, numbers: Batch
 
 def _read(reads: Sequence[Sequence[RangeRead]], numbers: Batches) -> Batches:
     for batch in numbers:
-        for number in batch.column(0).to_pylist():
+        asked: list[int] = batch.column(0).to_pylist()
+        for number in asked:
             for read in reads[number]:
                 yield from read()
 

@@ -82,12 +82,11 @@ def execute_batch(
     else:
         width = min(tasks, plan.partitions)
         last = last_level(plan)
+        frame, task = in_several(records, partial(level_task, data, batch, 0, width))
         for level in range(last + 1):
-            task = partial(level_task, data, batch, level, width)
             if level:
                 frame = frame.repartitionById(width, sf.pmod(sf.col("part"), sf.lit(width)))
-            else:
-                frame, task = in_several(records, task)
+                task = partial(level_task, data, batch, level, width)
             frame = frame.mapInArrow(task, _spark_schema(RESULT if level == last else WIRE))
     return _read(frame)
 
