@@ -32,7 +32,7 @@ from kaflow_engine.runtime.source.offsets import (
     read_to_end,
     recreated,
 )
-from kaflow_engine.runtime.source.records import Records
+from kaflow_engine.runtime.tasks.records import Records
 from kaflow_engine.state.log.batch_log import BatchRecord, Offsets, Ranges
 from kaflow_engine.telemetry.log_context import logging_of
 

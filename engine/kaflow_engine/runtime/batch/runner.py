@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from pyspark.sql import DataFrame
-
 from kaflow_engine.connectors.contract import FinishedBatch, Sink
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains.clocks import clocks
@@ -25,7 +23,6 @@ from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.source.offsets import ends_of, merged, size_of
 from kaflow_engine.runtime.source.record_source import RecordSource
-from kaflow_engine.runtime.source.records import Records
 from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.tasks.executor import (
     ALL_TASKS,
@@ -35,6 +32,7 @@ from kaflow_engine.runtime.tasks.executor import (
     execute_batch,
     no_records,
 )
+from kaflow_engine.runtime.tasks.records import Records
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, Ranges
 from kaflow_engine.state.log.mark import batch_mark
 
@@ -91,7 +89,7 @@ class BatchRunner:
         return self._shipment.epoch
 
     @cached_property
-    def _nothing(self) -> DataFrame:
+    def _nothing(self) -> Records:
         return no_records(self.source.spark)
 
     def run_batch(

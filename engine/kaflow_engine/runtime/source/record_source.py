@@ -18,7 +18,7 @@ from kaflow_engine.runtime.source.history_files import history_frame
 from kaflow_engine.runtime.source.inputs import NamedSources
 from kaflow_engine.runtime.source.kafka import range_frame
 from kaflow_engine.runtime.source.offsets import recreated
-from kaflow_engine.runtime.source.records import InTasks, Records
+from kaflow_engine.runtime.tasks.records import InTasks, Records
 from kaflow_engine.state.log.batch_log import Ranges, TopicIds
 
 

@@ -17,8 +17,8 @@ from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.shuffle_codec import WIRE
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.failures.error_wire import SECRET
-from kaflow_engine.runtime.source.records import Records, in_one, in_several
 from kaflow_engine.runtime.tasks.level_task import RESULT, level_task, of_stream, whole_task
+from kaflow_engine.runtime.tasks.records import Records, in_one, in_several
 from kaflow_engine.runtime.tasks.worker import TaskSettings
 
 SMALL = 20_000
