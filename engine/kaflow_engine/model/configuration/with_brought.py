@@ -42,7 +42,8 @@ def with_brought(config: Config, pipelines: Sequence[PipelineSpec]) -> Config:
     for path, setting in first.items():
         _remember(setting)
         key = _spelled(config, path)
-        if _is_stronger(config.origin(*key)):
+        within = (origin for said, origin in config.origins.items() if said[: len(key)] == key)
+        if any(map(_is_stronger, (config.origin(*key), *within))):
             continue
         config = cast(Config, _with(config, path, setting.value))
         origins = {**origins, key: str(replace(setting.at, column=0))}

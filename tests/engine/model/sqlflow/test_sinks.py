@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.project import read_project
 
@@ -163,12 +164,51 @@ def test_bad_messages_go_to_the_brokers_that_the_file_names(lowered):
     assert config.kafka.properties == {"security.protocol": "SSL"}
 
 
-def test_bad_messages_do_not_go_to_other_brokers_than_rows(tmp_path):
+def test_brokers_that_are_others_are_a_cluster_of_the_file(lowered):
     sink = {"type": "kafka", "kafka": {"brokers": ["near:9092"], "topic": "out"}}
-    path = tmp_path / "p.yml"
-    path.write_text(load(lambda pipeline: pipeline.update(of_a_socket(sink))))
-    (mistake,) = read_project([path], ALLOWED, {}).mistakes
-    assert mistake.message == "messages that cannot be used go to other brokers than the rows"
+    spec, config = lowered(lambda pipeline: pipeline.update(of_a_socket(sink)))
+    assert (spec.writes[0].output.cluster, config.kafka.brokers) == (None, ("near:9092",))
+    assert spec.dead_letters.cluster == "clicks-dlq"
+    far = config.kafka.clusters["clicks-dlq"]
+    assert (far.brokers, far.properties) == (("far:9092",), {"security.protocol": "SSL"})
+
+
+def test_rows_and_dead_letters_share_a_cluster_by_one_broker(lowered):
+    def changed(pipeline):
+        elsewhere = {"brokers": ["a:9092", "b:9092"], "topic": "out"}
+        letters = {"brokers": ["b:9092", "c:9092"], "topic": "bad"}
+        pipeline["sink"] = {"type": "kafka", "kafka": elsewhere}
+        pipeline["on_error"] = {"policy": "DLQ", "dlq": {"type": "kafka", "kafka": letters}}
+
+    spec, config = lowered(changed)
+    assert spec.writes[0].output.cluster == spec.dead_letters.cluster == "clicks-sink"
+    assert {name: one.brokers for name, one in config.kafka.clusters.items()} == {
+        "clicks-sink": ("a:9092", "b:9092")
+    }
+
+
+def test_the_environment_stands_over_a_cluster_of_a_file(tmp_path):
+    text = CLICKS.read_text().replace("{brokers: [localhost:9092], topic", "{brokers: [a:1], topic")
+    (tmp_path / "p.yml").write_text(text)
+    (spec,) = read_project([tmp_path / "p.yml"], ALLOWED, {}).pipelines
+    said = {"kafka.clusters.clicks-sink.brokers": "mine:1", "sql.attach": "sqlite"}
+    config = with_brought(load_config(None, {}, said), [spec])
+    assert config.kafka.clusters["clicks-sink"].brokers == ("mine:1",)
+
+
+def test_bad_messages_in_a_table(lowered):
+    dsn = {"dsn": "postgresql://u:p@h/d", "table": "bad"}
+    error = {"policy": "DLQ", "dlq": {"type": "postgres", "postgres": dsn}}
+    spec, config = lowered(lambda pipeline: pipeline.update(on_error=error))
+    said, name = spec.dead_letters, "clicks.pipeline.on_error.dlq"
+    assert (said.type, said.table, said.connection) == ("postgres", "bad", name)
+    assert config.postgres.connections[name].url == "postgresql://u:p@h/d"
+
+
+def test_a_key_of_several_columns(lowered):
+    table = {"dsn": "postgresql://h/d", "table": "t", "mode": "upsert", "key": ["page", "name"]}
+    spec, _ = lowered(lambda p: p.update(sink={"type": "postgres", "postgres": table}))
+    assert spec.writes[0].sink.key_columns == ("page", "name")
 
 
 def test_settings_of_the_pipeline(lowered):

@@ -4,9 +4,16 @@ from dataclasses import dataclass
 
 from kaflow_engine.model.brought.settings import Setting
 from kaflow_engine.model.files.tree import Entry
+from kaflow_engine.model.sqlflow.lowering.clusters import Clusters
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, entry, mapping
-from kaflow_engine.model.sqlflow.lowering.sources import Source, kafka_access
-from kaflow_engine.model.sqlflow.sink_specs import SinkSpec
+from kaflow_engine.model.sqlflow.lowering.sinks import connect_postgres
+from kaflow_engine.model.sqlflow.sink_specs import KafkaSinkSpec, PostgresSpec
+
+_PATH = ("pipeline", "on_error", "dlq")
+_INSTEAD = (
+    "write dlq: {type: kafka, kafka: {brokers: …, topic: …}}, or {type: postgres, postgres: {dsn: "
+    "…, table: …}}; or leave dlq: out, and `kaflow dead-letters` shows them"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,40 +25,61 @@ class Letters:
     settings: tuple[Setting, ...] = ()
 
 
-def dead_letters(said: Said, source: Source, sink: SinkSpec, mistakes: Mistakes) -> Letters:
+def dead_letters(said: Said, clusters: Clusters, mistakes: Mistakes) -> Letters:
     """Return where messages go that cannot be used.
 
     Args:
         said: The file.
-        source: What it reads.
-        sink: What its rows go to.
+        clusters: Those of its source and of its sinks.
         mistakes: What is wrong is added.
     """
     policy = said.spec.pipeline.on_error
-    path = ("pipeline", "on_error", "dlq")
     if policy.policy != "DLQ" or policy.dlq is None:
         return Letters()
-    at, kafka = said.at(*path), policy.dlq.kafka
-    if policy.dlq.type != "kafka" or kafka is None:
+    kind = policy.dlq.type
+    match getattr(policy.dlq, kind, None):
+        case KafkaSinkSpec() as kafka:
+            return _topic(said, kafka, clusters)
+        case PostgresSpec() as postgres:
+            return _table(said, postgres, mistakes)
+        case None if kind in ("kafka", "postgres"):
+            mistakes.add(
+                f"'{'.'.join((*_PATH, kind))}' is required",
+                said.at(*_PATH, "type"),
+                f"say under {kind}: what is written",
+            )
+        case _:
+            mistakes.add(
+                f"messages that cannot be used do not go to {kind}",
+                said.at(*_PATH),
+                "write policy: IGNORE, which counts them" if kind == "noop" else _INSTEAD,
+            )
+    return Letters()
+
+
+def _topic(said: Said, kafka: KafkaSinkSpec, clusters: Clusters) -> Letters:
+    path = (*_PATH, "kafka")
+    keys = [entry("topic", kafka.topic, said.at(*path, "topic"))]
+    cluster = clusters.of(kafka, path, "dlq")
+    if cluster:
+        keys.append(entry("cluster", cluster, said.at(*path, "brokers")))
+    at = said.at(*_PATH)
+    return Letters(entries=(entry("dead_letters", mapping(at, *keys), at),))
+
+
+def _table(said: Said, postgres: PostgresSpec, mistakes: Mistakes) -> Letters:
+    at, path = said.at(*_PATH), (*_PATH, "postgres")
+    if postgres.mode != "append" or postgres.key:
         mistakes.add(
-            f"messages that cannot be used do not go to {policy.dlq.type}",
-            at,
-            "write dlq: {type: kafka, kafka: {brokers: …, topic: …}}, or leave dlq: out: they "
-            "go to <name>.dead_letters, and `kaflow dead-letters` shows them",
+            "messages that cannot be used do not replace each other",
+            said.at(*path, "key" if postgres.key else "mode"),
+            "remove mode and key: each of them is one more row",
         )
-        return Letters()
-    topic = entry("topic", kafka.topic, said.at(*path, "kafka", "topic"))
-    entries = (entry("dead_letters", mapping(at, topic), at),)
-    brokers, others, whose = source.brokers, "those that they come from", "source"
-    if brokers is None and sink.type == "kafka" and sink.kafka is not None:
-        brokers, others, whose = sink.kafka.brokers, "the rows", "sink"
-    if brokers is None:
-        settings = kafka_access(said, kafka, (*path, "kafka"), mistakes)
-        return Letters(entries=entries, settings=settings)
-    if brokers and set(brokers) != set(kafka.brokers):
-        mistakes.add(
-            f"messages that cannot be used go to other brokers than {others}",
-            said.at(*path, "kafka", "brokers"),
-            f"write the brokers of the {whose}",
-        )
-    return Letters(entries=entries)
+    connection, settings = connect_postgres(said, postgres, _PATH, mistakes)
+    keys = mapping(
+        at,
+        entry("type", "postgres", at),
+        entry("connection", connection, said.at(*path, "dsn")),
+        entry("table", postgres.table, said.at(*path, "table")),
+    )
+    return Letters(entries=(entry("dead_letters", keys, at),), settings=settings)

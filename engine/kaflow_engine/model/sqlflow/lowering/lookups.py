@@ -1,5 +1,6 @@
 """Tables of attached databases that a handler joins."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
@@ -30,15 +31,17 @@ class _Parts:
     openings: list[Opening] = field(default_factory=list[Opening])
 
 
-def looked_up(said: Said, commands: Commands, handler: HandlerSql, mistakes: Mistakes) -> LookedUp:
-    """Return the tables that a handler joins, and how their databases are reached."""
+def looked_up(
+    said: Said, commands: Commands, handlers: Sequence[HandlerSql], mistakes: Mistakes
+) -> LookedUp:
+    """Return the tables that handlers join, and how their databases are reached."""
     parts = _Parts()
     for name, database in commands.attached.items():
         parts.openings.append(Opening(kind=database.kind, at=database.at))
         if database.kind in ("postgres", "mysql"):
             _connect(said, name, database, parts, mistakes)
     seen: set[str] = set()
-    for lookup in handler.lookups:
+    for lookup in (each for handler in handlers for each in handler.lookups):
         database = commands.attached[lookup.database.lower()]
         if lookup.source in seen:
             continue

@@ -1,16 +1,19 @@
 """A SQLFlow file → the keys of a pipeline file, and what it brings of the configuration."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kaflow_engine.errors import ModelError
+from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.brought.settings import Brought, Setting
-from kaflow_engine.model.files.tree import Entries, Entry
+from kaflow_engine.model.files.tree import Entries, Entry, Items
 from kaflow_engine.model.pipelines.contract import FunctionKindOf
+from kaflow_engine.model.sqlflow.lowering.clusters import Clusters
 from kaflow_engine.model.sqlflow.lowering.commands import Commands, read_commands
 from kaflow_engine.model.sqlflow.lowering.handler_sql import METADATA, HandlerSql, read_handler
 from kaflow_engine.model.sqlflow.lowering.handler_texts import as_query, as_run, below_run
 from kaflow_engine.model.sqlflow.lowering.letters import dead_letters
 from kaflow_engine.model.sqlflow.lowering.lookups import looked_up
+from kaflow_engine.model.sqlflow.lowering.parts import HANDLER, handler_parts
 from kaflow_engine.model.sqlflow.lowering.said import (
     Mistakes,
     Said,
@@ -20,7 +23,7 @@ from kaflow_engine.model.sqlflow.lowering.said import (
     mapping,
     sql_entry,
 )
-from kaflow_engine.model.sqlflow.lowering.sinks import Sink, lower_sink
+from kaflow_engine.model.sqlflow.lowering.sinks import lower_sink
 from kaflow_engine.model.sqlflow.lowering.sources import (
     Source,
     Typed,
@@ -28,17 +31,9 @@ from kaflow_engine.model.sqlflow.lowering.sources import (
     lower_source,
     pipeline_name,
 )
-from kaflow_engine.model.sqlflow.lowering.statements import statements
-from kaflow_engine.model.sqlflow.lowering.windows import (
-    Window,
-    emitted,
-    lower_window,
-    managed_table,
-    window_settings,
-)
+from kaflow_engine.model.sqlflow.lowering.windows import Window, emitted, window_settings
 from kaflow_engine.model.sqlflow.specs import STRUCTURED
 
-_HANDLER = ("pipeline", "handler")
 _ROWS = "batch"
 """The relation with the messages of several topics, or with their places."""
 _LOOKED_UP = "batch_with_tables"
@@ -67,31 +62,33 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     commands = read_commands(said, mistakes)
     known = not mistakes.found and "commands" not in said.tree.misspelled
     batch, columns = _batch(said, commands, mistakes)
-    window, sql = _text(said, mistakes)
+    parts = handler_parts(said, mistakes)
     # what is wrong below would follow from what is wrong above
-    handler = HandlerSql(sql=said.sql(*_HANDLER, "sql"), tree=None)
-    if sql is not None and known:
-        handler = read_handler(sql, batch, commands.attached, mistakes)
-    typed = Typed(
-        columns=columns,
-        at=said.at(*_HANDLER, "table") if batch != "batch" else said.at("pipeline", "source"),
-        event_time=window.event_time if window is not None else None,
-        idle_timeout=window.spec.idle_close_seconds if window is not None else None,
-    )
-    source = lower_source(said, typed, mistakes)
-    query = handler.sql
-    if source.names and not (handler.tree is not None and not handler.batches):
-        rows = _rows(source, handler, relations)
-        query = _query(said, source, handler, rows, window, relations, mistakes)
-    lookups = looked_up(said, commands, handler, mistakes)
-    path = ("pipeline", "sink") if window is None else (*window.path, "window", "sink")
-    spec = said.spec.pipeline.sink if window is None else window.spec.sink
-    sink = lower_sink(said, spec, path, source.brokers, mistakes)
-    letters = dead_letters(said, source, spec, mistakes)
+    handlers = [
+        read_handler(part.select, batch, commands.attached, mistakes)
+        if part.select is not None and known
+        else HandlerSql(sql=said.sql(*HANDLER, "sql"), tree=None)
+        for part in parts
+    ]
+    windows = [part.window for part in parts if part.window is not None]
+    clusters = Clusters(said=said, pipeline=pipeline_name(said), mistakes=mistakes)
+    typed = _typed(said, batch, columns, windows, mistakes)
+    source = lower_source(said, typed, clusters, mistakes)
+    outputs, brought = list[Entries](), list[Setting]()
+    rows = _rows(source, handlers, relations)
+    for part, handler in zip(parts, handlers, strict=True):
+        sink = lower_sink(said, part, clusters, mistakes)
+        brought += sink.settings
+        if source.names and not (handler.tree is not None and not handler.batches):
+            query = _query(said, source, handler, rows, part.window, relations, mistakes)
+            leaving = sql_entry("query", query.text, query.at)
+            outputs.append(mapping(sink.at, leaving, *sink.keys))
+    lookups = looked_up(said, commands, handlers, mistakes)
+    letters = dead_letters(said, clusters, mistakes)
     read = (*source.entries, *lookups.entries)
-    tree = _tree(said, read, query, sink, letters.entries, relations)
+    tree = _tree(said, read, outputs, letters.entries, relations)
     settings = (
-        *(*lookups.settings, *source.settings, *sink.settings, *letters.settings),
+        *(*lookups.settings, *clusters.settings, *source.settings, *brought, *letters.settings),
         *_others(said),
     )
     return LoweredFile(
@@ -120,7 +117,7 @@ def _batch(said: Said, commands: Commands, mistakes: Mistakes) -> tuple[str, dic
     handler, source = said.spec.pipeline.handler, said.spec.pipeline.source
     if handler.type != STRUCTURED:
         return "batch", source.columns
-    at = said.at(*_HANDLER, "type")
+    at = said.at(*HANDLER, "type")
     if handler.table is None:
         mistakes.add(
             "'pipeline.handler.table' is required",
@@ -132,7 +129,7 @@ def _batch(said: Said, commands: Commands, mistakes: Mistakes) -> tuple[str, dic
     if declared is None:
         mistakes.add(
             f"no command declares the table '{handler.table}'",
-            said.at(*_HANDLER, "table"),
+            said.at(*HANDLER, "table"),
             f"declared: {listed(list(commands.tables))}; write a command CREATE TABLE "
             f"{handler.table} (event VARCHAR)",
         )
@@ -140,48 +137,38 @@ def _batch(said: Said, commands: Commands, mistakes: Mistakes) -> tuple[str, dic
     return handler.table, dict(declared.columns)
 
 
-def _text(said: Said, mistakes: Mistakes) -> tuple[Window | None, SqlText | None]:
-    """Return the window that is filled, if there is one, and the SELECT of the handler; None: it
-    has none that could be read."""
-    if not said.spec.tables.sql:
-        return None, _one_statement(said, mistakes)
-    managed = managed_table(said, mistakes)
-    if managed is None:
-        return None, None
-    window = lower_window(said, *managed, said.sql(*_HANDLER, "sql"), mistakes)
-    return window, window.select if window is not None else None
+def _typed(
+    said: Said,
+    batch: str,
+    columns: dict[str, str] | None,
+    windows: Sequence[Window],
+    mistakes: Mistakes,
+) -> Typed:
+    """Return what is known of the columns of messages."""
+    for window in windows[1:]:
+        if window.event_time != windows[0].event_time:
+            mistakes.add(
+                f"the windows of '{window.table.name}' are over another time than those of "
+                f"'{windows[0].table.name}'",
+                window.select.at,
+                "messages have one time: take the same column, or write a file for each",
+            )
+    held = [each.spec.idle_close_seconds for each in windows if each.spec.idle_close_seconds]
+    return Typed(
+        columns=columns,
+        at=said.at(*HANDLER, "table") if batch != "batch" else said.at("pipeline", "source"),
+        event_time=windows[0].event_time if windows else None,
+        idle_timeout=max(held, default=None),
+    )
 
 
-def _one_statement(said: Said, mistakes: Mistakes) -> SqlText | None:
-    sql = said.sql(*_HANDLER, "sql")
-    try:
-        found = list(statements(sql))
-    except ModelError:
-        return sql  # who plans it says what is wrong
-    if len(found) != 1:
-        mistakes.add(
-            f"the handler holds {len(found)} statements",
-            found[1].at if len(found) > 1 else sql.at,
-            "write one SELECT: each batch is exactly once without BEGIN and COMMIT",
-        )
-        return None
-    first = found[0].text.split(None, 1)[0].upper()
-    if first in ("INSERT", "UPDATE", "DELETE", "CREATE", "COPY", "BEGIN", "MERGE"):
-        mistakes.add(
-            f"the handler is {first}, and writes something itself",
-            found[0].at,
-            "write the SELECT alone, and a sink of type postgres or sqlcommand",
-        )
-        return None
-    return found[0]
-
-
-def _rows(source: Source, handler: HandlerSql, relations: list[Entry]) -> str:
+def _rows(source: Source, handlers: Sequence[HandlerSql], relations: list[Entry]) -> str:
     """Return what has the rows of all batches: a topic, or a relation over several."""
-    places = handler.metadata if source.brokers is not None else ()
-    if len(source.names) == 1 and not places:
-        return source.names[0]
-    at = handler.sql.at
+    named = {name for handler in handlers for name in handler.metadata}
+    places = [name for name in METADATA if name in named and source.is_kafka]
+    if len(source.names) < 2 and not places:
+        return next(iter(source.names), "")
+    at = handlers[0].sql.at
     selected = ", ".join(["*", *(f"{METADATA[name]} AS {name}" for name in places)])
     queries = (f'SELECT {selected} FROM "{name}"' for name in source.names)
     query = sql_entry("query", " UNION ALL ".join(queries), at)
@@ -216,7 +203,7 @@ def _query(
         name = free_name(_LOOKED_UP, source)
         relations.append(entry(name, mapping(below.at, query), below.at))
         rows = name
-    pipeline, at = said.spec.pipeline, said.at(*_HANDLER)
+    pipeline, at = said.spec.pipeline, said.at(*HANDLER)
     size = {"size": pipeline.batch_size, "every": f"{pipeline.flush_interval_seconds}s"}
     run = as_run(handler)
     value = mapping(
@@ -247,8 +234,7 @@ def _others(said: Said) -> list[Setting]:
 def _tree(
     said: Said,
     read: tuple[Entry, ...],
-    query: SqlText,
-    sink: Sink,
+    outputs: Sequence[Entries],
     letters: tuple[Entry, ...],
     relations: list[Entry],
 ) -> Entries:
@@ -259,10 +245,20 @@ def _tree(
         entries.append(entry("description", said.spec.pipeline.description, at))
     if relations:
         entries.append(entry("relations", mapping(start, *relations), start))
-    entries += [sql_entry("query", query.text, query.at), sink.output, *letters]
+    entries += [*_written(start, outputs), *letters]
     inner = [each.value for each in read if each.key == "sources"]
     sources = [one for some in inner if isinstance(some, Entries) for one in some.entries]
     if sources:
         entries.append(entry("sources", mapping(start, *sources), start))
     entries += [each for each in read if each.key != "sources"]
     return mapping(start, *entries)
+
+
+def _written(start: Location, outputs: Sequence[Entries]) -> list[Entry]:
+    """Return the keys that name outputs, each of which begins with its query."""
+    if len(outputs) != 1:
+        listed_ones = Items(at=start, items=tuple(outputs))
+        return [Entry(key="outputs", at=start, value=listed_ones)]
+    query, *others = outputs[0].entries
+    at = outputs[0].at
+    return [query, entry("output", mapping(at, *others), at)]

@@ -10,9 +10,11 @@ from kaflow_engine.model.brought.settings import Setting
 from kaflow_engine.model.files.tree import Entry
 from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection, PostgresConnection
 from kaflow_engine.model.spec import Path, Spec
-from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, entry, mapping, sql_entry
-from kaflow_engine.model.sqlflow.lowering.sources import kafka_access, pipeline_name
-from kaflow_engine.model.sqlflow.sink_specs import SinkSpec
+from kaflow_engine.model.sqlflow.lowering.clusters import Clusters
+from kaflow_engine.model.sqlflow.lowering.parts import Part
+from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, entry, sql_entry
+from kaflow_engine.model.sqlflow.lowering.sources import pipeline_name
+from kaflow_engine.model.sqlflow.sink_specs import PostgresSpec, SinkSpec
 
 BATCH = "sqlflow_sink_batch"
 """What statements call the rows of a batch."""
@@ -22,7 +24,9 @@ BATCH = "sqlflow_sink_batch"
 class Sink:
     """What is written."""
 
-    output: Entry
+    at: Location
+    keys: tuple[Entry, ...]
+    """Of an output."""
     settings: tuple[Setting, ...] = ()
 
 
@@ -31,8 +35,9 @@ class _Lowering:
     said: Said
     spec: SinkSpec
     path: Path
-    brokers: tuple[str, ...] | None
-    """Of the source; none: they are not known. None: it is not Kafka."""
+    name: str
+    """What the output is called among others."""
+    clusters: Clusters
     mistakes: Mistakes
     settings: list[Setting]
 
@@ -40,56 +45,58 @@ class _Lowering:
         return self.said.at(*self.path, *keys)
 
 
-def lower_sink(
-    said: Said, spec: SinkSpec, path: Path, brokers: tuple[str, ...] | None, mistakes: Mistakes
-) -> Sink:
+def lower_sink(said: Said, part: Part, clusters: Clusters, mistakes: Mistakes) -> Sink:
     """Return what an output of a pipeline file says for a sink.
 
     Args:
         said: The file.
-        spec: The sink.
-        path: Where it stands in the file.
-        brokers: Those of the source, none where they are wrong; None: it is not Kafka.
+        part: Whose rows go there.
+        clusters: Those of the source, and of other sinks.
         mistakes: What is wrong is added.
     """
+    spec, path = part.sink, part.path
     one = _Lowering(
-        said=said, spec=spec, path=path, brokers=brokers, mistakes=mistakes, settings=[]
+        said=said,
+        spec=spec,
+        path=path,
+        name=part.name,
+        clusters=clusters,
+        mistakes=mistakes,
+        settings=[],
     )
     at = one.at()
     kind = spec.type
     if kind not in ("console", "noop") and getattr(spec, kind) is None:
         key = ".".join(str(step) for step in (*path, kind) if isinstance(step, str))
         mistakes.add(f"'{key}' is required", one.at("type"), f"say under {kind}: what is written")
-        return Sink(output=entry("output", {"type": "blackhole"}, at))
-    entries = _KINDS[kind](one)
-    return Sink(output=entry("output", mapping(at, *entries), at), settings=tuple(one.settings))
+        return Sink(at=at, keys=tuple(_noop(one)))
+    return Sink(at=at, keys=tuple(_KINDS[kind](one)), settings=tuple(one.settings))
 
 
 def _console(one: _Lowering) -> list[Entry]:
-    return [entry("type", "console", one.at()), entry("lines", "rows", one.at())]
+    return [*_named(one, "console"), entry("lines", "rows", one.at())]
 
 
 def _noop(one: _Lowering) -> list[Entry]:
-    return [entry("type", "blackhole", one.at())]
+    return _named(one, "blackhole")
+
+
+def _named(one: _Lowering, kind: str) -> list[Entry]:
+    """Return what an output says that is known by a name alone."""
+    return [entry("type", kind, one.at()), entry("name", one.name, one.at())]
 
 
 def _kafka(one: _Lowering) -> list[Entry]:
     kafka = one.spec.kafka
     assert kafka is not None
-    path = (*one.path, "kafka")
-    if one.brokers is None:
-        one.settings += kafka_access(one.said, kafka, path, one.mistakes)
-    elif one.brokers and set(one.brokers) != set(kafka.brokers):
-        one.mistakes.add(
-            "the rows go to other brokers than those that the messages come from",
-            one.at("kafka", "brokers"),
-            "write the brokers of the source: a pipeline has one cluster; another one can be fed "
-            "by a pipeline of its own, or by MirrorMaker",
-        )
     found = [
         entry("topic", kafka.topic, one.at("kafka", "topic")),
         entry("format", "json_spaced", one.at("kafka")),
     ]
+    place = "sink" if one.path[0] == "pipeline" else one.name
+    cluster = one.clusters.of(kafka, (*one.path, "kafka"), place)
+    if cluster:
+        found.append(entry("cluster", cluster, one.at("kafka", "brokers")))
     if kafka.key is not None:
         found.append(entry("key", kafka.key, one.at("kafka", "key")))
     return found
@@ -117,11 +124,14 @@ def _clickhouse(one: _Lowering) -> list[Entry]:
             "write clickhouse://user:password@host:8123/database, or clickhouses:// with port 8443",
         )
         return _noop(one)
-    connection = _connect(
-        one,
+    connection, settings = _connect(
+        one.said,
         "clickhouse",
+        one.path,
         lambda: ClickHouseConnection.model_validate({"url": f"{web[scheme]}://{rest}"}),
+        one.mistakes,
     )
+    one.settings += settings
     return [
         entry("type", "clickhouse", one.at()),
         entry("connection", connection, one.at("clickhouse", "dsn")),
@@ -132,21 +142,14 @@ def _clickhouse(one: _Lowering) -> list[Entry]:
 def _postgres(one: _Lowering) -> list[Entry]:
     postgres = one.spec.postgres
     assert postgres is not None
-    connection = _connect(
-        one, "postgres", lambda: PostgresConnection.model_validate({"url": postgres.dsn})
-    )
+    connection, settings = connect_postgres(one.said, postgres, one.path, one.mistakes)
+    one.settings += settings
     found = [
         entry("type", "postgres", one.at()),
         entry("connection", connection, one.at("postgres", "dsn")),
         entry("table", postgres.table, one.at("postgres", "table")),
         entry("mode", postgres.mode, one.at("postgres", "mode")),
     ]
-    if len(postgres.key) > 1:
-        one.mistakes.add(
-            "rows of Postgres have one key column",
-            one.at("postgres", "key"),
-            "select the parts of the key as one column, and name that",
-        )
     if postgres.mode == "upsert" and not postgres.key:
         one.mistakes.add(
             "rows that replace each other need a key",
@@ -154,7 +157,7 @@ def _postgres(one: _Lowering) -> list[Entry]:
             "write key: [<column>]",
         )
     if postgres.key:
-        found.append(entry("key", postgres.key[0], one.at("postgres", "key")))
+        found.append(entry("key", list(postgres.key), one.at("postgres", "key")))
     return found
 
 
@@ -166,7 +169,7 @@ def _command(one: _Lowering) -> list[Entry]:
     for substitution in command.substitutions:
         text = text.replace(substitution.var, "{batch}")
     return [
-        entry("type", "command", one.at()),
+        *_named(one, "command"),
         sql_entry("sql", text, written.at),
     ]
 
@@ -182,16 +185,37 @@ _KINDS: Mapping[str, Callable[[_Lowering], list[Entry]]] = {
 }
 
 
-def _connect(one: _Lowering, kind: str, make: Callable[[], Spec]) -> str:
-    """Bring a connection, and return its name."""
-    name = f"{pipeline_name(one.said)}.{'.'.join(str(step) for step in one.path)}"
-    at = one.at(kind, "dsn")
+def connect_postgres(
+    said: Said, spec: PostgresSpec, path: Path, mistakes: Mistakes
+) -> tuple[str, tuple[Setting, ...]]:
+    """Return the name of the connection that a table is reached by, and the setting that it is.
+
+    Args:
+        said: The file.
+        spec: The table.
+        path: Where the sink stands.
+        mistakes: What is wrong is added.
+    """
+    return _connect(
+        said,
+        "postgres",
+        path,
+        lambda: PostgresConnection.model_validate({"url": spec.dsn}),
+        mistakes,
+    )
+
+
+def _connect(
+    said: Said, kind: str, path: Path, make: Callable[[], Spec], mistakes: Mistakes
+) -> tuple[str, tuple[Setting, ...]]:
+    """Return what a connection is called, and what brings it."""
+    name = f"{pipeline_name(said)}.{'.'.join(str(step) for step in path)}"
+    at = said.at(*path, kind, "dsn")
     try:
         made = make()
     except ValidationError as error:
         context = error.errors()[0].get("ctx", {})
         message = f"'{kind}.dsn' {context.get('message', 'cannot be used')}"
-        one.mistakes.add(message, at, str(context.get("hint", "")))
-        return name
-    one.settings.append(Setting(path=(kind, "connections", name), value=made, at=at))
-    return name
+        mistakes.add(message, at, str(context.get("hint", "")))
+        return name, ()
+    return name, (Setting(path=(kind, "connections", name), value=made, at=at),)

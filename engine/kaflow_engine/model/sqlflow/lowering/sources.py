@@ -5,14 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
-from pydantic import ValidationError
-
 from kaflow_engine.errors import Location
 from kaflow_engine.model.brought.settings import Setting
-from kaflow_engine.model.config import KafkaConfig
 from kaflow_engine.model.files.tree import Entry
+from kaflow_engine.model.sqlflow.lowering.clusters import Clusters
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, entry, mapping
-from kaflow_engine.model.sqlflow.sink_specs import KafkaAccessSpec
 from kaflow_engine.model.sqlflow.specs import (
     EventTimeSpec,
     KafkaSourceSpec,
@@ -34,8 +31,7 @@ class Source:
     entries: tuple[Entry, ...]
     """Keys of a pipeline file."""
     settings: tuple[Setting, ...]
-    brokers: tuple[str, ...] | None = None
-    """Of Kafka, none where they are wrong; None: it is not Kafka."""
+    is_kafka: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +46,13 @@ class Typed:
     """Seconds after which a partition without messages holds no window open."""
 
 
-def lower_source(said: Said, typed: Typed, mistakes: Mistakes) -> Source:
+def lower_source(said: Said, typed: Typed, clusters: Clusters, mistakes: Mistakes) -> Source:
     """Return what a file reads.
 
     Args:
         said: The file.
         typed: Of its messages.
+        clusters: Take that of the source.
         mistakes: What is wrong is added.
     """
     source = said.spec.pipeline.source
@@ -67,11 +64,11 @@ def lower_source(said: Said, typed: Typed, mistakes: Mistakes) -> Source:
             said.at(*_PATH, "type"),
             f"say under {source.type}: what is read",
         )
-        return Source(names=(), entries=(), settings=(), brokers=())
+        return Source(names=(), entries=(), settings=(), is_kafka=source.type == "kafka")
     about = tuple(_about(said, part.event_time, typed, mistakes))
     match part:
         case KafkaSourceSpec():
-            return _kafka(said, part, about, mistakes)
+            return _kafka(said, part, about, clusters, mistakes)
         case WebsocketSpec():
             kind, keys, settings = "websocket", [entry("url", part.uri, at)], []
         case WebhookSpec():
@@ -84,34 +81,16 @@ def lower_source(said: Said, typed: Typed, mistakes: Mistakes) -> Source:
     return Source(names=(kind,), entries=(own,), settings=tuple(settings))
 
 
-def kafka_access(
-    said: Said, access: KafkaAccessSpec, path: tuple[str | int, ...], mistakes: Mistakes
-) -> tuple[Setting, ...]:
-    """Return where the brokers are and how they are reached, as settings; none: it is wrong."""
-    at = said.at(*path, "brokers")
-    try:
-        brokers = KafkaConfig.model_validate({"brokers": access.brokers}).brokers
-    except ValidationError as error:
-        context = error.errors()[0].get("ctx", {})
-        wrong = next((b for b in access.brokers if ":" not in b), ", ".join(access.brokers))
-        text = str(context.get("message", "must name a broker")).replace("{value}", f"'{wrong}'")
-        message = text if text.startswith("'") else f"'{'.'.join(map(str, path))}.brokers' {text}"
-        mistakes.add(message, at, "write host:port, such as localhost:9092")
-        return ()
-    found = [Setting(path=("kafka", "brokers"), value=brokers, at=at)]
-    for name, value in access.properties.items():
-        key = name.partition(".")[0]
-        place = said.at(*path, "security_protocol" if key == "security" else key)
-        found.append(Setting(path=("kafka", "properties", name), value=value, at=place))
-    return tuple(found)
-
-
 def _kafka(
-    said: Said, kafka: KafkaSourceSpec, about: tuple[Entry, ...], mistakes: Mistakes
+    said: Said,
+    kafka: KafkaSourceSpec,
+    about: tuple[Entry, ...],
+    clusters: Clusters,
+    mistakes: Mistakes,
 ) -> Source:
     path = (*_PATH, "kafka")
-    access = kafka_access(said, kafka, path, mistakes)
-    settings = [*access]
+    clusters.of(kafka, path, "source")
+    settings = list[Setting]()
     if kafka.group_id is not None:
         at = said.at(*path, "group_id")
         settings.append(Setting(path=("kafka", "consumer", "group"), value=kafka.group_id, at=at))
@@ -138,7 +117,7 @@ def _kafka(
         names=tuple(dict.fromkeys(kafka.topics)),
         entries=(entry("topics", topics, at),),
         settings=(*settings, reset),
-        brokers=kafka.brokers if access else (),
+        is_kafka=True,
     )
 
 

@@ -33,9 +33,9 @@ class Window:
     """The column that it takes the time of messages from."""
 
 
-def managed_table(said: Said, mistakes: Mistakes) -> tuple[TableSpec, Path] | None:
-    """Return the table with a window, if there is one."""
-    found: list[tuple[TableSpec, Path]] = []
+def managed_tables(said: Said, mistakes: Mistakes) -> dict[str, tuple[TableSpec, Path]]:
+    """Return the tables with windows and where they stand, by their names in lower case."""
+    found: dict[str, tuple[TableSpec, Path]] = {}
     for number, table in enumerate(said.spec.tables.sql):
         path: Path = ("tables", "sql", number)
         if table.manager is not None:
@@ -51,55 +51,50 @@ def managed_table(said: Said, mistakes: Mistakes) -> tuple[TableSpec, Path] | No
                 said.at(*path),
                 "give it window: {…}, or keep its rows in a database by a postgres sink",
             )
+        elif table.name.lower() in found:
+            mistakes.add(
+                f"'{table.name}' is a second table of that name",
+                said.at(*path),
+                "give it another name",
+            )
         else:
-            found.append((table, path))
-    for table, path in found[1:]:
-        mistakes.add(
-            f"'{table.name}' is a second table with a window",
-            said.at(*path),
-            "write a file for each: they read the same topic, each with its own group_id",
-        )
-    return found[0] if found else None
+            found[table.name.lower()] = table, path
+    return found
+
+
+def filled_table(statement: SqlText) -> str | None:
+    """Return the table that a statement fills by a SELECT; None: it does something else."""
+    tree = parsed(statement)
+    if not isinstance(tree, exp.Insert) or not isinstance(tree.expression, exp.Select):
+        return None
+    target = tree.find(exp.Table)
+    return target.name if target is not None else None
 
 
 def lower_window(
-    said: Said, table: TableSpec, path: Path, handler: SqlText, mistakes: Mistakes
+    table: TableSpec, path: Path, statement: SqlText, mistakes: Mistakes
 ) -> Window | None:
     """Return the window of a table, and what fills it.
 
     Args:
-        said: The file.
         table: The one with a window.
         path: Where it stands.
-        handler: The SQL of the handler.
+        statement: What fills it.
         mistakes: What is wrong is added.
     """
+    tree = parsed(statement)
     assert table.window is not None
-    tree = parsed(handler)
-    if not isinstance(tree, exp.Insert) or not isinstance(tree.expression, exp.Select):
-        mistakes.add(
-            f"the handler does not fill the table '{table.name}'",
-            handler.at,
-            f"write INSERT INTO {table.name} BY NAME SELECT … FROM batch GROUP BY …",
-        )
-        return None
-    target = tree.find(exp.Table)
-    if target is None or target.name.lower() != table.name.lower():
-        name = target.name if target is not None else ""
-        mistakes.add(
-            f"there is no table '{name}' with a window", handler.at, f"known: {table.name}"
-        )
-        return None
+    assert isinstance(tree, exp.Insert)
     column = table.window.time_column
     bucket = next((e for e in tree.expression.selects if e.alias_or_name == column), None)
     if not isinstance(bucket, exp.Alias):
         mistakes.add(
             f"the handler does not select '{column}'",
-            handler.at,
+            statement.at,
             f"write date_trunc('hour', CAST(timestamp AS TIMESTAMPTZ)) AS {column}",
         )
         return None
-    return _window(table, path, handler, bucket, mistakes)
+    return _window(table, path, statement, bucket, mistakes)
 
 
 def _window(
