@@ -41,7 +41,7 @@ def config(broker, postgres, tmp_path):
 
 
 def spec_of(name, topics):
-    """Plan rows, the counts of users, and the last click of each, into tables and a topic."""
+    """Plan rows, the counts of users, also of even and odd ids apart, into tables and a topic."""
     clicks = f'"{topics}.clicks"'
     counts = (
         f"SELECT u, count(*) AS n, max(id) AS last FROM {clicks} GROUP BY u HAVING max(id) < 429"
@@ -60,6 +60,15 @@ def spec_of(name, topics):
                     "type": "postgres",
                     "table": f"{name}_counts",
                     "key": "u",
+                    "create": True,
+                },
+                {
+                    "query": counts.replace("u, count", "u, id % 2 AS odd, count").replace(
+                        "GROUP BY u", "GROUP BY u, id % 2"
+                    ),
+                    "type": "postgres",
+                    "table": f"{name}_pairs",
+                    "key": ["u", "odd"],
                     "create": True,
                 },
                 {"query": counts, "topic": f"{name}.counts", "key": "u"},
@@ -115,6 +124,12 @@ def test_each_row_is_once_and_each_count_the_last(
     }
     assert found == last == expected
     assert len(expected) < len(users)  # some were deleted
+    halves = {
+        (u, odd): [n for n in ids if n % 2 == odd] for u, ids in users.items() for odd in (0, 1)
+    }
+    left = {(u, odd, len(ids), max(ids)) for (u, odd), ids in halves.items() if max(ids) < 429}
+    assert set(table(postgres, f"SELECT u, odd, n, last FROM {unique}_pairs")) == left
+    assert 0 < len(left) < len(halves)
     # rows that the server refused are dead letters once, beside the two broken records
     letters = read_all(broker.settings, planned.plan.dead_letter_topic)["headers"].to_pylist()
     phases = Counter(

@@ -49,6 +49,8 @@ class Capabilities:
     """Whether readers meet the rows of one key in the order in which they were made."""
     backfills: bool = True
     """Whether a backfill may write there, beside the stream."""
+    listed_keys: bool = False
+    """Whether the key of a row may be several of its columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +183,8 @@ class Output:
     """Of its rows, where a file names its kind; those of `flow.records` stand beside them."""
     key: str | None = None
     """The column that is the key; where there is none of that name, `flow.records.KEY` has it."""
+    key_columns: tuple[str, ...] = ()
+    """Columns that are the key together; `flow.records.KEY` has the object of their texts."""
     changes: bool = False
     """A row replaces the one of its key, and rows are deleted."""
     settings: Settings = field(default_factory=dict[str, str | int | bool | None])

@@ -124,6 +124,8 @@ class ConnectorSink:
     """A row replaces the one of its key, and rows are deleted."""
     coalesced: bool = False
     """One change leaves for each key and batch, also where more of them come."""
+    key_columns: tuple[str, ...] = ()
+    """Columns that are the key together: `key` has the object of their texts."""
 
 
 OPERATION = "$op"

@@ -3,6 +3,7 @@
 
 import datetime as dt
 import decimal
+import json
 import math
 import uuid
 from dataclasses import replace
@@ -94,6 +95,29 @@ def test_a_key_that_is_no_column(postgres, unique):
     table.write(1, ('{"a":1,"b":null}', ["1"]), ("x", ["2"]))
     table.write(2, ("x", None))
     assert table.rows("_key, n") == [('{"a":1,"b":null}', 1)]
+
+
+PAIRS = (Column("a/b", "VARCHAR"), Column("d", "DECIMAL(38,10)"), Column("n", "INTEGER"))
+TWO = ("a/b", "d")
+
+
+def pair(text, number, n=None):
+    """Return the key of a row with both of its parts, and the row; None: it goes."""
+    key = json.dumps({"a/b": text, "d": number})
+    return key, None if n is None else [text, number, n]
+
+
+def test_rows_with_a_key_of_several_columns_are_replaced_and_go(postgres, unique):
+    table = Table(postgres, unique, PAIRS, key="_key", key_columns=TWO, changes=True)
+    table.begin()
+    long = "1234567890123456789012345678.1234567891"
+    table.write(1, pair("x", "1", "1"), pair("x", long, "2"), pair('"y\t', "1", "3"))
+    written = table.write(2, pair("x", "1", "4"), pair("x", long), pair(None, "1", "5"))
+    assert table.rows('"a/b", d, n') == [('"y\t', 1, 3), ("x", 1, 4)]
+    assert [one.message for one in written.refused] == ["column 'a/b' is part of the key, and NULL"]
+    table.write(3, pair('"y\t', "1"), pair(None, "1"), pair("x", "1", "6"), pair("x", "1", "7"))
+    table.write(3, pair('"y\t', "1"), pair(None, "1"), pair("x", "1", "6"), pair("x", "1", "7"))
+    assert table.rows('"a/b", d, n') == [("x", 1, 7)]
 
 
 def test_rows_that_the_server_refuses_are_told_and_the_others_kept(postgres, unique):

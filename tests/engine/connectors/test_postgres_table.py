@@ -129,3 +129,25 @@ def test_without_the_driver_it_says_how_to_get_it(postgres, unique, monkeypatch)
     with pytest.raises(PostgresUnfit, match="psycopg, which is not installed") as caught:
         Table(postgres, unique).begin()
     assert caught.value.hint == "run pip install 'kaflow-dagster[postgres]'"
+
+
+UNIQUE = [
+    ("UNIQUE (k, n)", True),
+    ("PRIMARY KEY (n, k)", True),
+    ("UNIQUE (k), UNIQUE (n)", False),
+    ("UNIQUE (k, n, more)", False),
+    ("UNIQUE (k) INCLUDE (n)", False),
+]
+
+
+@pytest.mark.parametrize(("index", "fits"), UNIQUE, ids=[each[0] for each in UNIQUE])
+def test_a_key_of_several_columns_is_that_of_one_index(postgres, unique, index, fits):
+    run(postgres, f"CREATE TABLE {unique} (k text, n integer, more text, {index})")
+    table = Table(postgres, unique, key="_key", key_columns=("k", "n"), changes=True)
+    if fits:
+        table.look()
+        return
+    with pytest.raises(PostgresUnfit) as caught:
+        table.look()
+    assert "its columns 'k' and 'n' are the key of the rows" in caught.value.message
+    assert caught.value.hint == f'run ALTER TABLE "{unique}" ADD PRIMARY KEY ("k", "n")'

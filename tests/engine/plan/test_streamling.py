@@ -9,12 +9,14 @@ import pytest
 import yaml
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.sinks import ConnectorSink
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.project import read_project
 from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import explain
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.project import check_project
 from kaflow_engine.plugins.installed import SINKS, SOURCES, TRANSFORMS
 from tests.conftest import OfferPlugins
@@ -73,6 +75,36 @@ def test_a_part_is_read_and_explained(row: dict[str, Any], tmp_path: Path) -> No
     path.write_text(row["part"] + row.get("line", "") + "\n" + row["rest"])
     spec = loaded(path, row.get("settings"))
     assert draw(explain(spec, CONFIG))
+
+
+SOURCE = {"type": "kafka", "topic": "t", "data_format": "json", "primary_key": "id"}
+DATABASE = {"from": "orders", "schema": "a"}
+SUMS = {"landing_table": "l", "agg_table": "b", "aggregate": {"n": {"fn": "count"}}}
+
+
+@pytest.mark.parametrize(
+    ("sink", "query"),
+    [
+        ({"type": "postgres", "table": "b", "primary_key": ["id", "shop"]}, None),
+        (
+            {"type": "postgres_aggregate", "primary_key": "id", **SUMS}
+            | {"group_by": {"shop": {"type": "text"}, "id": {}}},
+            'SELECT CAST("shop" AS VARCHAR) AS "shop", "id" AS "id", count(*) AS "n" ',
+        ),
+    ],
+    ids=["rows", "sums"],
+)
+def test_keys_of_several_columns(tmp_path: Path, sink: dict[str, Any], query: str | None) -> None:
+    path = tmp_path / "p.yaml"
+    source = {**SOURCE, "schema": {"id": "BIGINT", "shop": "VARCHAR"}}
+    text = {"sources": {"orders": source}, "sinks": {"out": {**DATABASE, **sink}}}
+    path.write_text(yaml.safe_dump(text, sort_keys=False))
+    spec = loaded(path)
+    columns = {"t": declared_columns(spec, "t") or ()}
+    (written,) = build_plan(spec, CONFIG, columns).plan.sinks
+    assert isinstance(written, ConnectorSink)
+    assert set(written.key_columns) == {"id", "shop"}
+    assert query is None or query in (spec.writes[0].query or "")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,14 @@ from kaflow_engine.connectors.contract import Output, Refused
 from kaflow_engine.connectors.postgres.client import driver, message_of
 from kaflow_engine.connectors.postgres.errors import is_of_rows
 from kaflow_engine.connectors.postgres.names import Names, statement
-from kaflow_engine.connectors.postgres.types import created_as, key_text, row_text
+from kaflow_engine.connectors.postgres.types import created_as, row_text
 from kaflow_engine.connectors.slots import Places
-from kaflow_engine.connectors.tables.columns import key_column, with_key, written_columns
+from kaflow_engine.connectors.tables.columns import (
+    gone_sql,
+    key_columns,
+    with_key,
+    written_columns,
+)
 from kaflow_engine.connectors.tables.faults import sound_rows
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
@@ -31,7 +36,7 @@ class RowWriter:
 
     def __init__(self, connection: "Connection[Any]", output: Output) -> None:
         self._connection, self._output, self._names = connection, output, Names(output)
-        self._columns, self._key = written_columns(output), key_column(output)
+        self._columns, self._keys = written_columns(output), key_columns(output)
 
     def write(self, rows: pa.Table) -> list[Refused]:
         """Write rows, those of a key in their order.
@@ -71,34 +76,32 @@ class RowWriter:
 
     def _apply(self, lines: "_Lines", places: Places) -> None:
         names = self._names
-        if self._key is None:
+        if not self._keys:
             self._copy(f"{names.table} ({names.listed})", lines.of_rows(places))
             return
-        key = identifier(self._key.name)
+        keys = [identifier(key.name) for key in self._keys]
         went = places[lines.went[places]]
         came = places[~lines.went[places]]
         if len(went):
             self._copy(_WENT, lines.of_keys(went))
-            self._run(f"DELETE FROM {names.table} AS t USING {_WENT} AS w WHERE t.{key} = w.{key}")
+            same = " AND ".join(f"t.{key} = w.{key}" for key in keys)
+            self._run(f"DELETE FROM {names.table} AS t USING {_WENT} AS w WHERE {same}")
             self._run(f"TRUNCATE {_WENT}")
         if len(came):
             self._copy(f"{_CAME} ({names.listed})", lines.of_rows(came))
-            others = [column for column in self._columns if column != self._key]
+            others = [column for column in self._columns if column not in self._keys]
             named = [identifier(column.name) for column in others]
             sets = ", ".join(f"{name} = excluded.{name}" for name in named)
             self._run(
                 f"INSERT INTO {names.table} ({names.listed}) SELECT {names.listed} FROM {_CAME} "
-                f"ON CONFLICT ({key}) DO {f'UPDATE SET {sets}' if sets else 'NOTHING'}"
+                f"ON CONFLICT ({', '.join(keys)}) DO {f'UPDATE SET {sets}' if sets else 'NOTHING'}"
             )
             self._run(f"TRUNCATE {_CAME}")
 
     def _create_staging(self) -> None:
         """Create the temporary tables, which go with the transaction."""
-        key = self._key
-        assert key is not None
-        columns = (f"{identifier(c.name)} {created_as(c.type)}" for c in self._columns)
-        own = f"{identifier(key.name)} {created_as(key.type)}"
-        for name, listed in ((_CAME, ", ".join(columns)), (_WENT, own)):
+        for name, columns in ((_CAME, self._columns), (_WENT, self._keys)):
+            listed = ", ".join(f"{identifier(c.name)} {created_as(c.type)}" for c in columns)
             self._run(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({listed}) ON COMMIT DROP")
 
     def _run(self, text: str) -> None:
@@ -123,15 +126,15 @@ class _Lines:
 
     @staticmethod
     def of(output: Output, rows: pa.Table) -> "_Lines":
-        key = key_column(output)
-        line = row_text(written_columns(output))
+        keys = [(gone_sql(output, key), key.type) for key in key_columns(output)]
+        line = row_text([(identifier(c.name), c.type) for c in written_columns(output)])
         wanted = [f"{line} AS line", f"{identifier(DELETED)} AS went"]
-        if key is not None:
-            wanted.append(f"CASE WHEN {identifier(DELETED)} THEN {key_text(key)} END AS key")
+        if keys:
+            wanted.append(f"CASE WHEN {identifier(DELETED)} THEN {row_text(keys)} END AS key")
         found = query(f"SELECT {', '.join(wanted)} FROM rows", rows)
         return _Lines(
             rows=found["line"].combine_chunks(),
-            keys=None if key is None else found["key"].combine_chunks(),
+            keys=found["key"].combine_chunks() if keys else None,
             went=found["went"].to_numpy(zero_copy_only=False).astype(np.bool_),
         )
 

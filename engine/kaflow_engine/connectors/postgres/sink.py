@@ -20,6 +20,7 @@ CAPABILITIES = Capabilities(
     "partitions may become visible one after the other",
     ordered=True,
     backfills=False,
+    listed_keys=True,
 )
 
 

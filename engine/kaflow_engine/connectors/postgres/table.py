@@ -8,7 +8,7 @@ from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.postgres.errors import PostgresUnfit
 from kaflow_engine.connectors.postgres.names import Names
 from kaflow_engine.connectors.postgres.types import created_as, holds
-from kaflow_engine.connectors.tables.columns import key_column, written_columns
+from kaflow_engine.connectors.tables.columns import key_columns, written_columns
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.model.columns import Column
 
@@ -22,9 +22,13 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod),
 FROM pg_attribute a WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
 """
 _UNIQUE = """
-SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+SELECT 1 FROM pg_index i
 WHERE i.indrelid = %s::oid AND i.indisunique AND i.indisvalid AND i.indimmediate
-  AND i.indpred IS NULL AND i.indnkeyatts = 1 AND a.attname = %s
+  AND i.indpred IS NULL AND i.indnkeyatts = cardinality(%s::text[])
+  AND %s::text[] <@ (
+    SELECT array_agg(a.attname::text) FROM pg_attribute a
+    WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+  )
 """
 
 
@@ -42,13 +46,16 @@ class Found:
 
 def table_ddl(output: Output) -> str:
     """Return the statement that creates the table of an output."""
-    key = key_column(output)
-    lines = (
-        f"{identifier(column.name)} {created_as(column.type)}"
-        f"{' PRIMARY KEY' if column == key else ''}"
-        for column in written_columns(output)
-    )
+    lines = [
+        f"{identifier(column.name)} {created_as(column.type)}" for column in written_columns(output)
+    ]
+    if keys := key_columns(output):
+        lines.append(f"PRIMARY KEY ({_listed(keys)})")
     return f"CREATE TABLE IF NOT EXISTS {Names(output).table} ({', '.join(lines)})"
+
+
+def _listed(columns: Sequence[Column]) -> str:
+    return ", ".join(identifier(column.name) for column in columns)
 
 
 def schema_ddl(connection: "Connection[Any]", output: Output) -> tuple[str, ...]:
@@ -141,12 +148,15 @@ def _wrong_columns(
                 f"its column '{found.name}' must have a value, and is not selected",
                 f"select it, or run ALTER TABLE {names.table} {cure}",
             )
-    if (key := key_column(output)) is not None and key.name in there:
-        if connection.execute(_UNIQUE, [oid, key.name]).fetchone() is None:
-            add = f"ADD PRIMARY KEY ({identifier(key.name)})"
+    keys = key_columns(output)
+    listed = [key.name for key in keys]
+    if keys and there.keys() >= set(listed):
+        if connection.execute(_UNIQUE, [oid, listed, listed]).fetchone() is None:
+            called = " and ".join(f"'{name}'" for name in listed)
+            are = "its column {} is" if len(keys) == 1 else "its columns {} are"
             yield (
-                f"its column '{key.name}' is the key of the rows, and nothing keeps it unique",
-                f"run ALTER TABLE {names.table} {add}",
+                f"{are.format(called)} the key of the rows, and nothing keeps it unique",
+                f"run ALTER TABLE {names.table} ADD PRIMARY KEY ({_listed(keys)})",
             )
 
 

@@ -5,9 +5,7 @@ import re
 from collections.abc import Sequence
 
 from kaflow_engine.connectors.contract import Unfit
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.duck.wide.integers import BIGNUM, DIGITS
-from kaflow_engine.flow.records import KEY
 from kaflow_engine.model.columns import Column
 
 _INTEGERS = ("smallint", "integer", "bigint", "numeric")
@@ -117,13 +115,7 @@ def _chr(text: str) -> str:
     return " || ".join(f"chr({ord(letter)})" for letter in text)
 
 
-def row_text(columns: Sequence[Column]) -> str:
-    """Return SQL for a row as a line of COPY, without its end."""
-    return "concat_ws(chr(9), {})".format(
-        ", ".join(copy_text(identifier(column.name), column.type) for column in columns)
-    )
-
-
-def key_text(key: Column) -> str:
-    """Return SQL for the key of a row that goes, of which nothing but its text is known."""
-    return copy_text(f"CAST({identifier(KEY)} AS {key.type})", key.type)
+def row_text(values: Sequence[tuple[str, str]]) -> str:
+    """Return SQL for a row as a line of COPY, without its end, of SQL of values and their types."""
+    texts = ", ".join(copy_text(sql, kind) for sql, kind in values)
+    return f"concat_ws(chr(9), {texts})"

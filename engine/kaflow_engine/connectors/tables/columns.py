@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.slots import Places
-from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.flow.records import DELETED, KEY
 from kaflow_engine.model.columns import Column
 
@@ -16,22 +16,37 @@ _KEY_TYPE = "VARCHAR"
 def written_columns(output: Output) -> tuple[Column, ...]:
     """Return all columns that are written: those of the rows, and a key that is none of them."""
     own, key = output.columns, output.key
-    if key is None or any(column.name == key for column in own):
+    if key is None or output.key_columns or any(column.name == key for column in own):
         return own
     return (*own, Column(key, _KEY_TYPE))
 
 
-def key_column(output: Output) -> Column | None:
-    """Return the column of the key, where rows replace each other."""
+def key_columns(output: Output) -> tuple[Column, ...]:
+    """Return the columns of the key, where rows replace each other."""
     if not output.changes:
-        return None
-    return next(column for column in written_columns(output) if column.name == output.key)
+        return ()
+    known = {column.name: column for column in written_columns(output)}
+    return tuple(known[name] for name in output.key_columns or (output.key or "",))
+
+
+def key_column(output: Output) -> Column | None:
+    """Return the column of the key, where rows replace each other, of a kind that has one."""
+    return next(iter(key_columns(output)), None)
 
 
 def with_key(output: Output, rows: pa.Table) -> pa.Table:
     """Return rows with all columns that are written."""
     columns = written_columns(output)
     return rows if columns == output.columns else rows.append_column(columns[-1].name, rows[KEY])
+
+
+def gone_sql(output: Output, key: Column) -> str:
+    """Return SQL for a column of the key of a row that goes: nothing but its text is known."""
+    text = identifier(KEY)
+    if output.key_columns:
+        pointer = "/" + key.name.replace("~", "~0").replace("/", "~1")
+        text = f"json_extract_string({text}, {literal(pointer)})"
+    return f"CAST({text} AS {key.type})"
 
 
 def key_sql(key: Column) -> str:

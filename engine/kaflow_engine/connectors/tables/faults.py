@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Output, Refused
 from kaflow_engine.connectors.slots import Places
-from kaflow_engine.connectors.tables.columns import key_column, last_of_each_key
+from kaflow_engine.connectors.tables.columns import key_columns, last_of_each_key
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.flow.records import DELETED
@@ -28,15 +28,18 @@ def sound_rows(
         rows: All columns that are written, with those of `flow.records`.
         faults: SQL for whether a row has one, and what is said then; rows that go have none.
     """
-    key, faults = key_column(output), list(faults)
-    if key is not None:
-        why = f"column '{key.name}' is the key, and NULL"
-        faults.insert(0, (f"{identifier(key.name)} IS NULL", why))
+    keys = key_columns(output)
+    what = "the key" if len(keys) == 1 else "part of the key"
+    nulls = [
+        (f"{identifier(key.name)} IS NULL", f"column '{key.name}' is {what}, and NULL")
+        for key in keys
+    ]
+    faults = [*nulls, *faults]
     refused = [Refused(place, "ValueNotKept", why) for place, why in _faulty(rows, faults)]
     good = np.ones(rows.num_rows, np.bool_)
     good[[one.row for one in refused]] = False
     places = np.flatnonzero(good)
-    return places if key is None else last_of_each_key(rows, places), refused
+    return places if not keys else last_of_each_key(rows, places), refused
 
 
 def _faulty(rows: pa.Table, faults: Sequence[tuple[str, str]]) -> list[tuple[int, str]]:

@@ -25,6 +25,11 @@ from kaflow_engine.model.query_settings import Coalesce, QuerySettings
 from kaflow_engine.model.spec import Path, Spec
 
 
+def columns_of(key: OutputKey | None) -> tuple[str, ...]:
+    """Return the columns that a key is made of."""
+    return (key,) if isinstance(key, str) else key or ()
+
+
 class SchemaSpec(Spec):
     """The schema that the values of an output have."""
 
@@ -93,7 +98,7 @@ class OutputSpec(Spec):
     @property
     def key_columns(self) -> tuple[str, ...]:
         """The columns that the key is made of."""
-        return (self.key,) if isinstance(self.key, str) else self.key or ()
+        return columns_of(self.key)
 
     @property
     def operation_header(self) -> str | None:
@@ -113,12 +118,17 @@ class SinkSpec(Spec):
 
     type: Any
     """The kind; each class takes one name."""
-    key: Filled | None = None
-    """The output column that is the key of a row."""
+    key: OutputKey | None = None
+    """The output column that is the key of a row, or several that are it together."""
     coalesce: Coalesce | None = None
     """Of an aggregate; None: as under `emission`."""
     side_outputs: tuple[SideOutputSpec, ...] = ()
     """What sees rows before they leave."""
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that the key is made of."""
+        return columns_of(self.key)
 
     @property
     def kind(self) -> str:

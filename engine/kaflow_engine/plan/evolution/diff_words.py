@@ -22,6 +22,7 @@ WORDS: Mapping[str, str] = {
     "emission": "emission type",
     "idle_timeout": "idle timeout",
     "keep": "time that versions are kept",
+    "key_columns": "key columns",
     "key_in_value": "key column in the value",
     "key_schema": "Avro schema of keys",
     "letters": "place of dead letters",

@@ -132,6 +132,7 @@ def _connector(
             place=sink.target,
             columns=sink.columns,
             key=sink.key,
+            key_columns=sink.key_columns,
             changes=sink.changes,
             settings=settings,
             delivery=delivery,

@@ -24,9 +24,6 @@ from kaflow_engine.model.streamling.topology import Node
 
 CLICKHOUSE = "clickhouse_sink"
 """The connection of sinks."""
-_ONE_COLUMN = (
-    "select one that puts them together, such as CAST(a AS VARCHAR) || ':' || b AS id, and name it"
-)
 
 
 def lower_sink(work: Lowering, node: Node) -> None:
@@ -92,16 +89,8 @@ def _table(work: Lowering, node: Node, about: Mapping[str, object]) -> None:
             "add primary_key: <column>",
         )
         return
-    if len(key) > 1:
-        work.refuse(
-            node,
-            "primary_key",
-            f"the key of '{node.name}' has {len(key)} columns, and tables here have one",
-            _ONE_COLUMN,
-        )
-        return
     where = "primary_key" if node.spec.primary_key else "from"
-    about = {**about, "key": placed(node, where, next(iter(key)))}
+    about = {**about, "key": placed(node, where, list(key))}
     if rows.kind == "inserts":
         _write(work, node, {**about, "mode": "upsert"})
     elif rows.kind == "rows":
@@ -228,15 +217,6 @@ def _aggregate(work: Lowering, node: Node, spec: PostgresAggregateSink) -> None:
             work.refuse(node, "type", f"'{node.name}' has no primary_key", "add primary_key: <c>")
             return
         relation = work.last_rows(node, spec.from_, key)
-    if len(spec.group_by) > 1:
-        work.refuse(
-            node,
-            "group_by",
-            f"'{node.name}' groups by {len(spec.group_by)} columns, and tables here have a key of "
-            "one",
-            _ONE_COLUMN,
-        )
-        return
     items = [
         f"{_typed(quoted(about.from_ or name), about.type)} AS {quoted(name)}"
         for name, about in spec.group_by.items()
@@ -252,15 +232,18 @@ def _aggregate(work: Lowering, node: Node, spec: PostgresAggregateSink) -> None:
                 f"{_typed(f'{fn}({of})', about.type if fn != 'count' else None)}"
                 f" AS {quoted(column)}"
             )
-    key = next(iter(spec.group_by), "key")
+    keys = list(spec.group_by) or ["key"]
+    grouped = ", ".join(map(str, range(1, len(keys) + 1)))
     about = {
         "type": "postgres",
         "connection": POSTGRES,
         "table": placed(node, "agg_table", f"{spec.schema_}.{spec.agg_table}"),
         "create": True,
-        "key": placed(node, "group_by", key),
+        "key": placed(node, "group_by", keys),
     }
-    _write(work, node, about, f"SELECT {', '.join(items)} FROM {quoted(relation)} GROUP BY 1")
+    _write(
+        work, node, about, f"SELECT {', '.join(items)} FROM {quoted(relation)} GROUP BY {grouped}"
+    )
 
 
 _TYPES = {"text": "VARCHAR", "numeric": "DECIMAL", "int8": "BIGINT", "int4": "INTEGER"}

@@ -65,6 +65,13 @@ def wrong_sinks(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
 
 def _more_than_it_gives(spec: PipelineSpec, write: Write, sink: SinkSpec) -> Iterator[ModelError]:
     promised = sink_kind(sink.kind).capabilities(spec.delivery, sink.settings)
+    if len(sink.key_columns) > 1 and not promised.listed_keys:
+        yield ModelError(
+            f"the key of '{sink.kind}' is one column, and {len(sink.key_columns)} are named",
+            spec.place(*write.at, "key"),
+            "select one that puts them together, such as CAST(a AS VARCHAR) || ':' || b AS id, and "
+            "name it; the key of a topic or of a table of postgres may be several",
+        )
     asked = "delivery" in spec.model_fields_set and spec.delivery == "exactly_once"
     if asked and promised.guarantee == "at_least_once":
         yield ModelError(

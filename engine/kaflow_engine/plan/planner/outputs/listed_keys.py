@@ -18,11 +18,18 @@ def key_columns(write: Write, shape: QueryShape) -> tuple[OutputShape, ...]:
 
 def with_listed_key(write: Write, shape: QueryShape) -> QueryShape:
     """Return a query whose records have the object of several columns as key, in their order,
-    where the output names them; where one is not selected, `wrong_names` says so."""
+    where the output names them; where one is not selected, `wrong_names` says so.
+
+    Databases read the columns of a row that goes from that object, so that each is a text there: a
+    number of JSON has no more digits than a DOUBLE.
+    """
     names, columns = write.output.key_columns, key_columns(write, shape)
     if len(names) < 2 or len(columns) < len(names):
         return shape
-    sql = record_key([(c.name, c.expr.sql) for c in columns], None, write.output.key_format)
+    pairs = [(column.name, column.expr.sql) for column in columns]
+    if write.sink is not None:
+        pairs = [(name, f"CAST({sql} AS VARCHAR)") for name, sql in pairs]
+    sql = record_key(pairs, None, write.output.key_format)
     uses = tuple(sorted({use for column in columns for use in column.expr.uses}))
     expr = Expr(sql=sql, uses=uses, line=columns[0].expr.line)
     key = OutputShape(name=own_key_name(shape.outputs), expr=expr, role="key")

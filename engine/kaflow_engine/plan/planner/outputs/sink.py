@@ -7,6 +7,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.group_keys import is_group_key
 from kaflow_engine.plan.planner.grouping.settings import coalescing
 from kaflow_engine.plan.planner.outputs.keys import key_format, passes_key
+from kaflow_engine.plan.planner.outputs.listed_keys import key_columns
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.steps import KeyStep
 from kaflow_engine.plan.planner.wiring import ChainOperators
@@ -62,6 +63,7 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
             key_in_value=in_value,
             changes=changes or output.has_operations or sink.replaces,
             coalesced=coalesced,
+            key_columns=_listed_key(output),
         )
     topic = output.write.output.topic
     assert topic is not None
@@ -83,6 +85,12 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         operation=output.write.output.operation_header,
         cluster=output.write.output.cluster or "",
     )
+
+
+def _listed_key(output: OutputParts) -> tuple[str, ...]:
+    """Return the columns that are the key together; none: one column is."""
+    columns = key_columns(output.write, output.branches[0].shape)
+    return tuple(column.name for column in columns) if len(columns) > 1 else ()
 
 
 def sink_id(target: str) -> str:
