@@ -115,13 +115,29 @@ class WebhookSpec(Spec):
     event_time: EventTimeSpec | None = None
 
 
+class MqttSpec(Spec):
+    """Messages of a broker of MQTT."""
+
+    broker: Filled
+    """`tcp://host:1883`, or `ssl://host:8883`."""
+    topics: tuple[Filled, ...]
+    client_id: Filled | None = None
+    username: Filled | None = None
+    password: Filled | None = None
+    qos: Literal["1"] = "1"
+    session_expiry_seconds: int | None = None
+    receive_maximum: int | None = None
+    event_time: EventTimeSpec | None = None
+
+
 class SourceSpec(Spec):
     """Where messages come from."""
 
-    type: Literal["kafka", "websocket", "webhook"]
+    type: Literal["kafka", "websocket", "webhook", "mqtt"]
     kafka: KafkaSourceSpec | None = None
     websocket: WebsocketSpec | None = None
     webhook: WebhookSpec | None = None
+    mqtt: MqttSpec | None = None
     columns: dict[str, Filled] | None = None
     """Column name to DuckDB type; None: the first messages show them."""
 

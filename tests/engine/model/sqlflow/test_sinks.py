@@ -229,6 +229,21 @@ def test_settings_of_the_pipeline(lowered):
     assert (topic.format, topic.event_time, topic.types) == ("avro", "at", {"at": "TIMESTAMP"})
 
 
+def test_a_broker_of_mqtt(lowered):
+    def changed(pipeline):
+        login = {"username": "me", "password": "pass-word"}
+        mqtt = {"broker": "ssl://edge:8883", "topics": ["a/#"], "client_id": "e", **login}
+        pipeline["source"] = {"type": "mqtt", "mqtt": mqtt, "columns": {"u": "INT"}}
+        pipeline["handler"] = {"type": "handlers.InferredMemBatch", "sql": "SELECT u FROM batch"}
+
+    spec, config = lowered(changed)
+    source = spec.sources["mqtt"]
+    assert (source.broker, source.topics, source.client_id) == ("mqtts://edge:8883", ("a/#",), "e")
+    assert (source.user.prefix, source.password.secret) == ("me", "clicks.mqtt")
+    assert config.secrets["clicks.mqtt"] == "pass-word"
+    assert "pass-word" not in repr(config)
+
+
 def test_topics_that_are_one_batch(lowered):
     spec, _ = lowered(lambda pipeline: pipeline["source"]["kafka"].update(topics=["a", "b"]))
     assert spec.queried["batch"].query == 'SELECT * FROM "a" UNION ALL SELECT * FROM "b"'

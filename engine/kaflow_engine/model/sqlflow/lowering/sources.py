@@ -13,12 +13,15 @@ from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, entry, map
 from kaflow_engine.model.sqlflow.specs import (
     EventTimeSpec,
     KafkaSourceSpec,
+    MqttSpec,
     OnErrorSpec,
     WebhookSpec,
     WebsocketSpec,
 )
 
 _PATH = ("pipeline", "source")
+_SCHEMES = {"tcp": "mqtt", "ssl": "mqtts", "tls": "mqtts"}
+"""What SQLFlow calls a connection to a broker of MQTT, and what it is called here."""
 _ON_ERROR = {"RAISE": "fail", "IGNORE": "skip", "DLQ": "dead_letter"}
 
 
@@ -71,6 +74,9 @@ def lower_source(said: Said, typed: Typed, clusters: Clusters, mistakes: Mistake
             return _kafka(said, part, about, clusters, mistakes)
         case WebsocketSpec():
             kind, keys, settings = "websocket", [entry("url", part.uri, at)], []
+        case MqttSpec():
+            kind = "mqtt"
+            keys, settings = _mqtt(said, part)
         case WebhookSpec():
             kind = "webhook"
             keys, settings = _webhook(said, part, at, mistakes)
@@ -148,6 +154,25 @@ def _webhook(
     }
     secret = Setting(path=("secrets", name), value=webhook.hmac.secret, at=place)
     return [*keys, entry("signature", signature, place)], [secret]
+
+
+def _mqtt(said: Said, mqtt: MqttSpec) -> tuple[list[Entry], list[Setting]]:
+    path = (*_PATH, "mqtt")
+    scheme, parted, rest = mqtt.broker.partition("://")
+    own = f"{_SCHEMES.get(scheme.lower(), scheme)}{parted}{rest}"
+    keys = [
+        entry("broker", own, said.at(*path, "broker")),
+        entry("topics", list(mqtt.topics), said.at(*path, "topics")),
+    ]
+    if mqtt.client_id is not None:
+        keys.append(entry("client_id", mqtt.client_id, said.at(*path, "client_id")))
+    if mqtt.username is not None:
+        keys.append(entry("user", mqtt.username, said.at(*path, "username")))
+    if mqtt.password is None:
+        return keys, []
+    at, name = said.at(*path, "password"), f"{pipeline_name(said)}.mqtt"
+    keys.append(entry("password", {"secret": name}, at))
+    return keys, [Setting(path=("secrets", name), value=mqtt.password, at=at)]
 
 
 def _about(
