@@ -37,11 +37,19 @@ class WindowSpec(Spec):
     sink: SinkSpec
 
 
-class ManagerSpec(Spec):
+class TumblingSpec(Spec):
     """SQL that collects closed windows, and SQL that deletes them."""
 
-    tumbling_window: dict[str, str] = Field(default={})
-    sink: SinkSpec | None = None
+    collect_closed_windows_sql: Filled
+    delete_closed_windows_sql: Filled
+    poll_interval_seconds: int | None = None
+
+
+class ManagerSpec(Spec):
+    """Windows that SQL collects and deletes, and where they go."""
+
+    tumbling_window: TumblingSpec
+    sink: SinkSpec
 
 
 class TableSpec(Spec):

@@ -1,20 +1,20 @@
 """What the statements of a handler give: rows for the sink of the pipeline, and windows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, SqlText, listed
 from kaflow_engine.model.sqlflow.lowering.statements import statements
-from kaflow_engine.model.sqlflow.lowering.windows import (
+from kaflow_engine.model.sqlflow.lowering.windows.window import (
+    Managed,
     Window,
     filled_table,
     lower_window,
     managed_tables,
 )
 from kaflow_engine.model.sqlflow.sink_specs import SinkSpec
-from kaflow_engine.model.sqlflow.specs import TableSpec
 
 HANDLER: Path = ("pipeline", "handler")
 _WRITES = ("INSERT", "UPDATE", "DELETE", "CREATE", "COPY", "BEGIN", "MERGE")
@@ -97,19 +97,18 @@ def _of_tables(said: Said, found: list[SqlText], mistakes: Mistakes) -> Iterator
             "write one, to the sink of the pipeline, beside those that fill tables",
         )
     whole = len(mistakes.found) == before and len(tables) == len(said.spec.tables.sql)
-    for name, (table, path) in tables.items():
+    for name, managed in tables.items():
         window = None
         if name in filled:
-            window = lower_window(table, path, filled[name], mistakes)
+            window = lower_window(managed, filled[name], mistakes)
         elif whole:
-            _not_filled(said, table, mistakes)
-        assert table.window is not None
+            _not_filled(said, managed.table.name, mistakes)
         yield Part(
             select=window.select if window is not None else None,
             window=window,
-            sink=table.window.sink,
-            path=(*path, "window", "sink"),
-            name=table.name,
+            sink=managed.closing.sink,
+            path=managed.closing.sink_path,
+            name=managed.table.name,
         )
     if selects:
         yield _of_pipeline(said, selects[0])
@@ -118,13 +117,13 @@ def _of_tables(said: Said, found: list[SqlText], mistakes: Mistakes) -> Iterator
 def _note(
     name: str,
     statement: SqlText,
-    tables: dict[str, tuple[TableSpec, Path]],
+    tables: Mapping[str, Managed],
     filled: dict[str, SqlText],
     mistakes: Mistakes,
 ) -> None:
     """Note what fills a table."""
     if name.lower() not in tables:
-        known = listed([table.name for table, _ in tables.values()])
+        known = listed([managed.table.name for managed in tables.values()])
         mistakes.add(f"there is no table '{name}' with a window", statement.at, f"known: {known}")
     elif name.lower() in filled:
         mistakes.add(
@@ -136,9 +135,9 @@ def _note(
         filled[name.lower()] = statement
 
 
-def _not_filled(said: Said, table: TableSpec, mistakes: Mistakes) -> None:
+def _not_filled(said: Said, table: str, mistakes: Mistakes) -> None:
     mistakes.add(
-        f"the handler does not fill the table '{table.name}'",
+        f"the handler does not fill the table '{table}'",
         said.sql(*HANDLER, "sql").at,
-        f"write INSERT INTO {table.name} BY NAME SELECT … FROM batch GROUP BY …",
+        f"write INSERT INTO {table} BY NAME SELECT … FROM batch GROUP BY …",
     )

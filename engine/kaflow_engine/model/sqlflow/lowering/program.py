@@ -31,7 +31,7 @@ from kaflow_engine.model.sqlflow.lowering.sources import (
     lower_source,
     pipeline_name,
 )
-from kaflow_engine.model.sqlflow.lowering.windows import Window, emitted, window_settings
+from kaflow_engine.model.sqlflow.lowering.windows.window import Window, emitted, window_settings
 from kaflow_engine.model.sqlflow.specs import STRUCTURED
 
 _ROWS = "batch"
@@ -148,12 +148,12 @@ def _typed(
     for window in windows[1:]:
         if window.event_time != windows[0].event_time:
             mistakes.add(
-                f"the windows of '{window.table.name}' are over another time than those of "
-                f"'{windows[0].table.name}'",
+                f"the windows of '{window.name}' are over another time than those of "
+                f"'{windows[0].name}'",
                 window.select.at,
                 "messages have one time: take the same column, or write a file for each",
             )
-    held = [each.spec.idle_close_seconds for each in windows if each.spec.idle_close_seconds]
+    held = [each.managed.closing.idle for each in windows if each.managed.closing.idle]
     return Typed(
         columns=columns,
         at=said.at(*HANDLER, "table") if batch != "batch" else said.at("pipeline", "source"),
@@ -189,12 +189,11 @@ def _query(
     """Return the query of what leaves."""
     if window is not None:
         filled = as_query(handler, rows)
-        settings = window_settings(said, window, mistakes)
         query = sql_entry("query", filled.text, filled.at)
-        value = mapping(filled.at, query, *settings)
-        name = free_name(window.table.name, source)
-        relations.append(entry(name, value, said.at(*window.path)))
-        return emitted(said, window, name, mistakes)
+        value = mapping(filled.at, query, *window_settings(window))
+        name = free_name(window.name, source)
+        relations.append(entry(name, value, said.at(*window.managed.path)))
+        return emitted(window, name, mistakes)
     if handler.is_alone:
         return as_query(handler, rows)
     if handler.lookups:
