@@ -35,9 +35,9 @@ allow_option = click.option(
     "--allow",
     "allowed",
     multiple=True,
-    metavar="attach=KINDS",
-    help="Let SQL of pipeline files open databases of these kinds, such as attach=postgres; short "
-    "for --set sql.attach=KINDS.",
+    metavar="attach=KINDS|read=PATHS",
+    help="Let SQL of pipeline files open databases of these kinds, such as attach=postgres, or "
+    "read these files and folders; short for --set sql.attach=KINDS and --set sql.read=PATHS.",
 )
 
 master_option = click.option(
@@ -59,12 +59,14 @@ def allowances(allowed: tuple[str, ...]) -> tuple[str, ...]:
     Raises:
         click.BadParameter: There is no such thing to allow.
     """
+    found: dict[str, list[str]] = {}
     for each in allowed:
-        if not each.startswith("attach=") or each == "attach=":
-            hint = "write attach=postgres, or attach=postgres,sqlite"
+        key, _, value = each.partition("=")
+        if key not in ("attach", "read") or not value:
+            hint = "write attach=postgres, attach=postgres,sqlite or read=data"
             raise click.BadParameter(f"'{each}' cannot be allowed; {hint}", param_hint="--allow")
-    kinds = ",".join(each.partition("=")[2] for each in allowed)
-    return (f"sql.attach={kinds}",) if kinds else ()
+        found.setdefault(key, []).append(value)
+    return tuple(f"sql.{key}={','.join(values)}" for key, values in found.items())
 
 
 files_argument = click.argument(

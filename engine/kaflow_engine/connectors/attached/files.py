@@ -11,19 +11,19 @@ FileParams = SQLiteParams | DuckDBParams
 CORRECT = "correct path, table_name, where or columns of the source"
 
 
-def require_file(params: FileParams, name: str) -> None:
+def require_file(path: str, name: str) -> None:
     """Check that the file of a source is there.
 
     Raises:
         SourceAway: It is not: whoever replaces it may be about to.
         SourceUnfit: It is a folder.
     """
-    if Path(params.path).is_dir():
-        raise unfit(name, f"'{params.path}' is a folder", "write path: of the file itself")
-    if not Path(params.path).exists():
+    if Path(path).is_dir():
+        raise unfit(name, f"'{path}' is a folder", "write path: of the file itself")
+    if not Path(path).exists():
         raise away(
             name,
-            f"there is no file '{params.path}'",
+            f"there is no file '{path}'",
             "correct path: it counts from the folder of the pipeline file; the file must be on "
             "each machine that runs tasks",
         )

@@ -9,6 +9,7 @@ ATTACHED: dict[str, str] = {
     "duckdb": "kaflow_engine.connectors.duckdb.attached:DuckDBDatabase",
     "mysql": "kaflow_engine.connectors.mysql.attached:MySQLDatabase",
     "postgres": "kaflow_engine.connectors.postgres.attached:PostgresDatabase",
+    "sql": "kaflow_engine.connectors.duckdb.made:MadeByStatements",
     "sqlite": "kaflow_engine.connectors.sqlite.attached:SQLiteDatabase",
 }
 """`type` of `AttachedParams` → module and class of an `AttachedDatabase`."""

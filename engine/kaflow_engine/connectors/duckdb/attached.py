@@ -19,7 +19,7 @@ from kaflow_engine.connectors.duckdb.types import read_as
 from kaflow_engine.duck.files import open_file
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.flow.origins.databases import DuckDBParams
+from kaflow_engine.flow.origins.databases import DuckDBParams, SqlParams
 from kaflow_engine.formats.json.encode import json_object_sql
 from kaflow_engine.model.columns import Column
 
@@ -39,7 +39,7 @@ class DuckDBDatabase:
         self, params: DuckDBParams, connection: Mapping[str, str], name: str
     ) -> "Generator[DuckDBTable]":
         """Open a table; DuckDB refuses whatever writes."""
-        require_file(params, name)
+        require_file(params.path, name)
         try:
             with closing(open_file(params.path)) as opened:
                 yield _look(opened, params, name)
@@ -52,7 +52,7 @@ class DuckDBTable:
     """A table of an open file."""
 
     connection: duckdb.DuckDBPyConnection
-    params: DuckDBParams
+    params: DuckDBParams | SqlParams
     kinds: Mapping[str, str]
     """By column, the type that it has there."""
     columns: tuple[Column, ...]
@@ -103,7 +103,7 @@ class DuckDBTable:
         return read_as(self.kinds[name]) or "VARCHAR"
 
 
-def _name(params: DuckDBParams) -> str:
+def _name(params: DuckDBParams | SqlParams) -> str:
     schema, _, table = params.table.rpartition(".")
     return f"{identifier(schema or 'main')}.{identifier(table)}"
 

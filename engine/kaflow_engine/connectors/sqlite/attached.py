@@ -42,7 +42,7 @@ class SQLiteDatabase:
         self, params: SQLiteParams, connection: Mapping[str, str], name: str
     ) -> "Generator[SQLiteTable]":
         """Open a table; SQLite refuses whatever writes."""
-        require_file(params, name)
+        require_file(params.path, name)
         place = f"{Path(params.path).as_uri()}?mode=ro"
         try:
             with closing(

@@ -128,7 +128,34 @@ class MySQLParams:
         return self.type, self.connection
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlParams:
+    """A table that statements make, which is looked up; with the properties of Postgres."""
+
+    type: Literal["sql"] = "sql"
+    finds_by: ClassVar[tuple[str, ...]] = ()
+    has_records: ClassVar[bool] = False
+    sql: str
+    """Statements of DuckDB, which name files from the root."""
+    files: tuple[str, ...]
+    """All that may be read, from the root."""
+    table: str
+    columns: tuple[Column, ...]
+    where: ClassVar[str | None] = None
+
+    @property
+    def place(self) -> str:
+        """Which table, in a few words."""
+        of = f" of {', '.join(self.files)}" if self.files else ""
+        return f"table {self.table}{of}"
+
+    @property
+    def reached_by(self) -> tuple[str, str] | None:
+        """None: what it says is all that is needed."""
+        return None
+
+
 DatabaseParams = PostgresParams | ClickHouseParams
 """The settings of a table that is read once."""
-AttachedParams = PostgresParams | MySQLParams | SQLiteParams | DuckDBParams
+AttachedParams = PostgresParams | MySQLParams | SQLiteParams | DuckDBParams | SqlParams
 """The settings of a table that is looked up: a closed union, by `type`."""

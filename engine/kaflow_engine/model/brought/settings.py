@@ -22,8 +22,10 @@ class Opening:
     """Something outside that a file wants to open, and that the configuration must allow."""
 
     kind: str
-    """A kind of database."""
+    """A kind of database; `read`: a file."""
     at: Location
+    path: str = ""
+    """Of a file, from the root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

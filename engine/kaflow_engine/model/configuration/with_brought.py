@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 from kaflow_engine.errors import Location, ModelError
@@ -52,20 +53,26 @@ def with_brought(config: Config, pipelines: Sequence[PipelineSpec]) -> Config:
 
 def not_allowed(config: Config, spec: PipelineSpec) -> list[ModelError]:
     """Return what is wrong with what a file wants to open."""
-    allowed = config.sql.attach
-    return [
-        _closed(opening.kind, opening.at, config.file)
-        for opening in spec.brought.openings
-        if opening.kind not in allowed
-    ]
+    readable = [Path(each).resolve() for each in config.sql.read]
+    found: list[ModelError] = []
+    for opening in spec.brought.openings:
+        path, here = Path(opening.path).resolve(), Path().resolve()
+        if not opening.path and opening.kind not in config.sql.attach:
+            what = f"ATTACH of {opening.kind}"
+            found.append(_closed(what, "attach", opening.kind, opening.at, config.file))
+        elif opening.path and not any(path.is_relative_to(each) for each in readable):
+            shown = str(path.relative_to(here) if path.is_relative_to(here) else path)
+            what = f"reading '{shown}'"
+            found.append(_closed(what, "read", shown, opening.at, config.file))
+    return found
 
 
-def _closed(kind: str, at: Location, file: str | None) -> ModelError:
+def _closed(what: str, key: str, value: str, at: Location, file: str | None) -> ModelError:
     return ModelError(
-        f"ATTACH of {kind} is not allowed by the configuration",
+        f"{what} is not allowed by the configuration",
         at,
-        f"allow it by this line in {file or 'kaflow.yaml'}: sql: {{attach: [{kind}]}}, or for one "
-        f"command by --set sql.attach={kind}",
+        f"allow it by this line in {file or 'kaflow.yaml'}: sql: {{{key}: [{value}]}}, or for one "
+        f"command by --set sql.{key}={value}",
     )
 
 

@@ -12,6 +12,7 @@ from kaflow_engine.model.sources.attached_specs import (
     DuckDBSourceSpec,
     MySQLSourceSpec,
     SQLiteSourceSpec,
+    SqlSourceSpec,
 )
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
 from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
@@ -80,6 +81,10 @@ class DuckDBConfig(OfTables, DuckDBSourceSpec):
     """The table of a DuckDB file that stands behind one of a source."""
 
 
+class SqlConfig(OfTables, SqlSourceSpec):
+    """The SQL that makes the table that stands behind one of a source."""
+
+
 class HybridConfig(OfTables, HybridSourceSpec):
     """The phases behind a table, and the topic that follows them."""
 
@@ -127,6 +132,7 @@ class TableSpec(Spec):
         | Annotated[PostgresConfig, Tag("\0postgres")]
         | Annotated[ClickHouseConfig, Tag("\0clickhouse")]
         | Annotated[MySQLConfig, Tag("\0mysql")]
+        | Annotated[SqlConfig, Tag("\0sql")]
         | Annotated[SQLiteConfig, Tag("\0sqlite")]
         | Annotated[DuckDBConfig, Tag("\0duckdb")]
         | Annotated[HybridConfig, Tag("\0hybrid")]

@@ -257,3 +257,5 @@ class SqlConfig(Spec):
         tuple[str, ...], BeforeValidator(split_names), AfterValidator(_of_databases)
     ] = ()
     """Kinds of databases."""
+    read: Annotated[tuple[Filled, ...], BeforeValidator(split_names)] = ()
+    """Files, and folders with all that is in them and below."""

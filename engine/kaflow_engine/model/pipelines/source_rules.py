@@ -20,7 +20,7 @@ from kaflow_engine.model.spec import Path
 _STORES = ("s3://", "s3a://")
 _OF_ATTACHED = {
     *("type", "connection", "path", "table_name", "where", "columns", "attached", "refresh"),
-    "description",
+    *("description", "sql", "files"),
 }
 _FIRST = {
     "webhook": WebhookSourceSpec.unit,

@@ -8,6 +8,7 @@ from kaflow_engine.model.sources.attached_specs import (
     DuckDBSourceSpec,
     MySQLSourceSpec,
     SQLiteSourceSpec,
+    SqlSourceSpec,
 )
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
 from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
@@ -27,7 +28,7 @@ from kaflow_engine.model.spec import CHOICE, type_of
 
 SOURCE_TYPES = (
     *("clickhouse", "duckdb", "files", "generator", "http", "hybrid"),
-    *("mqtt", "mysql", "postgres", "sqlite", "webhook", "websocket"),
+    *("mqtt", "mysql", "postgres", "sql", "sqlite", "webhook", "websocket"),
 )
 _FIRST = f"{CHOICE}files"
 
@@ -64,6 +65,7 @@ AnySource = Annotated[
     | Annotated[PluginSourceSpec, Tag("\0plugin")]
     | Annotated[PostgresSourceSpec, Tag("\0postgres")]
     | Annotated[PySparkSourceSpec, Tag("\0pyspark")]
+    | Annotated[SqlSourceSpec, Tag("\0sql")]
     | Annotated[SQLiteSourceSpec, Tag("\0sqlite")]
     | Annotated[WebhookSourceSpec, Tag("\0webhook")]
     | Annotated[WebsocketSourceSpec, Tag("\0websocket")],

@@ -12,7 +12,7 @@ from kaflow_engine.model.sources.source_spec import SourceSpec
 from kaflow_engine.model.spec import Spec
 
 ATTACHED_GUARANTEE = "a batch that runs again has the answers that it had"
-ATTACHED_ONLY = ("duckdb", "mysql", "sqlite")
+ATTACHED_ONLY = ("duckdb", "mysql", "sql", "sqlite")
 """Types of sources that can be looked up, and not be read."""
 
 
@@ -115,3 +115,26 @@ class DuckDBSourceSpec(FileDatabaseSpec):
         str, AfterValidator(partial(_table, parts=2, such_as="users, or table_name: crm.users"))
     ]
     """With its schema, if that is not `main`."""
+
+
+class SqlSourceSpec(AttachedSpec):
+    """A table that statements of DuckDB make, of files and of what they say themselves."""
+
+    type: Literal["sql"]
+    sql: Filled
+    """CREATE TABLE and INSERT, one or several."""
+    table_name: Annotated[str, AfterValidator(partial(_table, parts=1, such_as="users"))]
+    """The table that is looked up."""
+    files: tuple[Filled, ...] = ()
+    """Those that the statements read, as they name them, from the folder of the pipeline file."""
+
+    @property
+    def about(self) -> str:
+        """Which table, and what becomes of its rows."""
+        of = f" of {', '.join(self.files)}" if self.files else ""
+        return f"table {self.table_name}{of}, made by SQL when a run begins and when a file changes"
+
+    @property
+    def guarantee(self) -> str | None:
+        """What is promised of its rows."""
+        return ATTACHED_GUARANTEE

@@ -1,13 +1,16 @@
 """Tables of databases as their authors name them, for queries that look their rows up."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from kaflow_engine.duck.quoting import literal
 from kaflow_engine.flow.origins.databases import (
     AttachedParams,
     DuckDBParams,
     MySQLParams,
     PostgresParams,
     SQLiteParams,
+    SqlParams,
 )
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.sources.attached_specs import (
@@ -16,6 +19,7 @@ from kaflow_engine.model.sources.attached_specs import (
     FileDatabaseSpec,
     MySQLSourceSpec,
     SQLiteSourceSpec,
+    SqlSourceSpec,
 )
 from kaflow_engine.model.sources.database_specs import PostgresSourceSpec, PostgresTableSpec
 from kaflow_engine.model.sources.source_spec import SourceSpec
@@ -80,12 +84,31 @@ def _params(spec: PipelineSpec, name: str, said: SourceSpec | None) -> AttachedP
                 where=said.where,
                 columns=declared_columns(said),
             )
+        case SqlSourceSpec(attached=True):
+            paths = {file: _from_root(spec, name, file) for file in said.files}
+            return SqlParams(
+                sql=_with_paths(said.sql, paths),
+                files=tuple(paths.values()),
+                table=said.table_name,
+                columns=declared_columns(said),
+            )
         case _:
             return None
+
+
+def _with_paths(sql: str, paths: Mapping[str, str]) -> str:
+    """Return statements that name files by where they are."""
+    for file, path in paths.items():
+        sql = sql.replace(literal(file), literal(path))
+    return sql
 
 
 def _path(spec: PipelineSpec, name: str, said: FileDatabaseSpec) -> str:
     """Return where a file is, from the root: what its author says counts from the folder of the
     file in which that stands."""
-    stands_in = Path(spec.place("sources", name, "path").file)
-    return str((stands_in.parent / said.path).absolute())
+    return _from_root(spec, name, said.path)
+
+
+def _from_root(spec: PipelineSpec, name: str, path: str) -> str:
+    stands_in = Path(spec.place("sources", name).file)
+    return str((stands_in.parent / path).absolute())

@@ -47,7 +47,10 @@ def text_of(row: dict[str, Any]) -> str:
 def test_case(row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.yml").write_text(text_of(row))
-    settings: dict[str, Any] = {"sql": {"attach": ["sqlite"]}}
+    settings: dict[str, Any] = {"sql": {"attach": ["sqlite"], "read": ["data"]}}
+    for name, text in row.get("files", {}).items():
+        Path("data").mkdir(exist_ok=True)
+        Path("data", name).write_text(text)
     if "functions" in row:
         Path("urls.py").write_text(row["functions"])
         settings["functions"] = ["./urls.py"]

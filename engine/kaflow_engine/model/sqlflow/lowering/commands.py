@@ -10,6 +10,7 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, SqlText, listed
 from kaflow_engine.model.sqlflow.lowering.statements import parsed, statements
+from kaflow_engine.model.sqlflow.lowering.static import Static, files_of_command
 
 _MAPPED = ("postgres", "postgres_scanner", "mysql", "mysql_scanner", "sqlite", "sqlite_scanner")
 _WITHIN = ("json", "parquet", "icu", "core_functions")
@@ -54,6 +55,21 @@ class Commands:
     """By the name in SQL, in lower case."""
     tables: dict[str, Declared] = field(default_factory=dict[str, Declared])
     """By name, in lower case."""
+    made: dict[str, tuple[str, Location]] = field(default_factory=dict[str, tuple[str, Location]])
+    """Tables that hold what commands put there, by name in lower case: their names, and where."""
+    script: list[str] = field(default_factory=list[str])
+    """The statements that make them."""
+    files: list[str] = field(default_factory=list[str])
+    """What these read."""
+
+    def static(self, name: str) -> Static | None:
+        """Return a table that commands make; None: there is none of that name."""
+        found = self.made.get(name.lower())
+        if found is None:
+            return None
+        called, at = found
+        files = tuple(dict.fromkeys(self.files))
+        return Static(name=called, sql=";\n".join(self.script), files=files, at=at)
 
 
 def read_commands(said: Said, mistakes: Mistakes) -> Commands:
@@ -90,12 +106,12 @@ def _take(sql: SqlText, found: Commands, mistakes: Mistakes) -> None:
             _attach(sql, found, mistakes)
         case "SET" | "PRAGMA":
             _set(sql, mistakes)
-        case _ if (table := declared_table(sql)) is not None:
-            found.tables[table[0]] = table[1]
-        case "CREATE":
+        case "CREATE" | "INSERT" if _makes(sql, found, mistakes):
+            return
+        case "CREATE" | "INSERT":
             mistakes.add(
-                "a command cannot make this: of what commands create only tables that are declared "
-                "with their columns are known",
+                "a command cannot make this: there are CREATE TABLE, with columns or AS SELECT, "
+                "and INSERT INTO a table that a command creates",
                 sql.at,
                 "keep the rows in a database, and ATTACH it: handlers look its tables up",
             )
@@ -103,8 +119,37 @@ def _take(sql: SqlText, found: Commands, mistakes: Mistakes) -> None:
             mistakes.add(
                 f"the command {first} is not available",
                 sql.at,
-                "commands may ATTACH databases, and declare the table of a StructuredBatch",
+                "commands may ATTACH databases, and make tables of files and literals",
             )
+
+
+def _makes(sql: SqlText, found: Commands, mistakes: Mistakes) -> bool:
+    """Take a statement that creates a table or fills one of those before; else do nothing."""
+    if (table := declared_table(sql)) is not None:
+        found.tables[table[0]] = table[1]
+    tree = parsed(sql)
+    target = _target(tree)
+    if tree is None or target is None:
+        return False
+    name = target.name.lower()
+    if isinstance(tree, exp.Insert) and name not in found.made:
+        return False
+    if target.db:
+        return table is not None  # a table of a database is created by who owns that
+    found.files += files_of_command(tree, target, found.made, sql, mistakes)
+    found.made.setdefault(name, (target.name, sql.at))
+    found.script.append(sql.text)
+    return True
+
+
+def _target(tree: exp.Expr | None) -> exp.Table | None:
+    """Return the table that a statement creates, or inserts into."""
+    if not isinstance(tree, exp.Insert | exp.Create):
+        return None
+    if isinstance(tree, exp.Create) and tree.kind != "TABLE":
+        return None
+    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    return target if isinstance(target, exp.Table) else None
 
 
 def _load(sql: SqlText, mistakes: Mistakes) -> None:

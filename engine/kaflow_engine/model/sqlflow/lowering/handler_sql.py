@@ -1,14 +1,15 @@
 """The SQL of a handler: what it reads, whether rows mean something alone, and what runs of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from sqlglot import exp
 
-from kaflow_engine.model.sqlflow.lowering.commands import Attached
+from kaflow_engine.model.sqlflow.lowering.commands import Commands
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, SqlText, listed
 from kaflow_engine.model.sqlflow.lowering.statements import parsed
+from kaflow_engine.model.sqlflow.lowering.static import Static, read_file
 
 METADATA = {
     "kafka_topic": "_topic",
@@ -23,22 +24,25 @@ _WHOLE = ("group", "having", "distinct", "order", "limit", "offset", "qualify", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """A table of an attached database that the SQL joins."""
+    """A table that the SQL joins: of an attached database, or one that SQL makes."""
 
     database: str
+    """Empty: it is none of one."""
     table: str
     """With its schema, if it is named."""
     node: exp.Table
+    static: Static | None = None
+    """Of no database."""
 
     @property
     def source(self) -> str:
         """What the source is called that stands for it."""
-        return f"{self.database}.{self.table}"
+        return self.static.source if self.static else f"{self.database}.{self.table}"
 
     @property
     def alias(self) -> str:
         """What the SQL calls its rows."""
-        return self.node.alias or self.node.name
+        return self.node.alias or (self.static.name if self.static else self.node.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +61,13 @@ class HandlerSql:
     """Which columns of METADATA it reads."""
 
 
-def read_handler(
-    sql: SqlText, batch: str, attached: Mapping[str, Attached], mistakes: Mistakes
-) -> HandlerSql:
+def read_handler(sql: SqlText, batch: str, commands: Commands, mistakes: Mistakes) -> HandlerSql:
     """Take the SQL of a handler apart.
 
     Args:
         sql: One SELECT.
         batch: What it calls the rows of a batch.
-        attached: Databases by their names in lower case.
+        commands: Databases that they attach, and tables that they make.
         mistakes: What it reads and is not there is added.
     """
     tree = parsed(sql)
@@ -77,16 +79,17 @@ def read_handler(
     before = len(mistakes.found)
     for table in tree.find_all(exp.Table):
         name = table.name.lower()
-        if isinstance(table.this, exp.Func):
-            _refuse_function(table, sql, mistakes)
-        elif not table.db and name == batch.lower():
+        if not table.db and name == batch.lower():
             batches.append(table)
         elif not table.db and name in own:
             continue
-        elif (table.catalog or table.db).lower() in attached:
+        elif (table.catalog or table.db).lower() in commands.attached:
             lookups.append(_lookup(table))
-        else:
-            known = [batch, *(f"{database}.<table>" for database in attached)]
+        elif (static := _static(table, commands, sql, mistakes)) is not None:
+            lookups.append(Lookup(database="", table=static.name, node=table, static=static))
+        elif not isinstance(table.this, exp.Func):
+            known = [batch, *(each for each, _ in commands.made.values() if each != batch)]
+            known += [f"{database}.<table>" for database in commands.attached]
             line = sql.line(_line(table))
             mistakes.add(f"there is no table '{_dotted(table)}'", line, f"known: {listed(known)}")
     if not batches and len(mistakes.found) == before:
@@ -142,14 +145,11 @@ def _lookup(table: exp.Table) -> Lookup:
     return Lookup(database=table.db, table=table.name, node=table)
 
 
-def _refuse_function(table: exp.Table, sql: SqlText, mistakes: Mistakes) -> None:
-    function = table.this
-    name = function.name or function.sql_name() if isinstance(function, exp.Func) else ""
-    mistakes.add(
-        f"a handler cannot read files by {name.lower()}",
-        sql.line(_line(function)),
-        "put their rows into a table of a DuckDB or SQLite file, and ATTACH it",
-    )
+def _static(
+    table: exp.Table, commands: Commands, sql: SqlText, mistakes: Mistakes
+) -> Static | None:
+    made = commands.static(table.name) if not table.db and table.name else None
+    return made or read_file(table, sql, mistakes)
 
 
 def _dotted(table: exp.Table) -> str:

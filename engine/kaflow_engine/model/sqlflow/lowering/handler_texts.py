@@ -1,12 +1,14 @@
 """The SQL of a handler as SQL of the engine: over a stream, or over runs and what makes them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from sqlglot import exp
+from sqlglot.tokens import TokenType  # pyright: ignore[reportPrivateImportUsage]
 
-from kaflow_engine.model.sqlflow.lowering.handler_sql import HandlerSql, Lookup
+from kaflow_engine.model.sqlflow.lowering.handler_sql import METADATA, HandlerSql, Lookup
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, SqlText
+from kaflow_engine.model.sqlflow.lowering.statements import tokens
 
 
 def as_query(handler: HandlerSql, rows: str) -> SqlText:
@@ -19,9 +21,9 @@ def as_query(handler: HandlerSql, rows: str) -> SqlText:
     edits: list[tuple[int, int, str]] = []
     for table in handler.batches:
         if rows != table.name:
-            edits.append(_renamed(table, rows, table.name))
+            edits.append(_renamed(table, handler, rows, table.name))
     for lookup in handler.lookups:
-        edits.append(_renamed(lookup.node, lookup.source, lookup.node.name))
+        edits.append(_renamed(lookup.node, handler, lookup.source, lookup.alias))
     return SqlText(text=_edited(handler, [*edits, *_short_columns(handler)]), at=handler.sql.at)
 
 
@@ -30,7 +32,7 @@ def as_run(handler: HandlerSql) -> SqlText:
     if handler.lookups:
         return SqlText(text=_without_lookups(handler), at=handler.sql.at)
     edits = [
-        _renamed(table, "batch", table.name)
+        _renamed(table, handler, "batch", table.name)
         for table in handler.batches
         if table.name.lower() != "batch"
     ]
@@ -69,10 +71,33 @@ def below_run(handler: HandlerSql, rows: str, mistakes: Mistakes) -> SqlText:
         for lookup, name in columns
         if lookup is not None
     ]
+    if _has_bare_columns(handler):
+        passed += [_others_of(lookup, columns) for lookup in handler.lookups if lookup.static]
     joined = " ".join(_join_text(join, handler) for join in outer)
     alias = _quoted(driving.alias or driving.name)
     selected = ", ".join([f"{alias}.*", *passed])
     return SqlText(text=f"SELECT {selected} FROM {_quoted(rows)} AS {alias} {joined}", at=at)
+
+
+def _has_bare_columns(handler: HandlerSql) -> bool:
+    """Tell whether columns are named that do not say whose they are, and are no aliases."""
+    assert handler.tree is not None
+    named = {each.alias.lower() for each in handler.tree.find_all(exp.Alias)}
+    return any(
+        len(column.parts) == 1
+        and not isinstance(column.this, exp.Star)
+        and column.name.lower() not in (*named, *METADATA)
+        and column.find_ancestor(exp.Table) is None
+        for column in handler.tree.find_all(exp.Column)
+    )
+
+
+def _others_of(lookup: Lookup, columns: Iterable[tuple[Lookup | None, str]]) -> str:
+    """Return what selects the columns of a table that SQL makes and that names none of them: one
+    that has the name of one of the batch is refused, as DuckDB would not know which is meant."""
+    named = [_quoted(name) for owner, name in columns if owner is lookup]
+    without = f" EXCLUDE ({', '.join(named)})" if named else ""
+    return f"{_quoted(lookup.alias)}.*{without}"
 
 
 def _columns(handler: HandlerSql) -> Iterator[exp.Column]:
@@ -106,11 +131,9 @@ def _join_text(join: exp.Join, handler: HandlerSql) -> str:
 def _without_lookups(handler: HandlerSql) -> str:
     assert handler.tree is not None
     tree = handler.tree.copy()
-    looked_up = {each.alias.lower() for each in handler.lookups}
-    kept = [
-        join for join in tree.args.get("joins") or () if join.alias_or_name.lower() not in looked_up
-    ]
-    tree.set("joins", kept)
+    looked_up = {id(each.node) for each in handler.lookups}
+    joins: Sequence[exp.Join] = handler.tree.args.get("joins") or ()
+    tree.set("joins", [join.copy() for join in joins if id(join.this) not in looked_up])
     for column in list(tree.find_all(exp.Column)):
         lookup = _owner(column, handler)
         if lookup is None:
@@ -139,9 +162,25 @@ def _names_database(column: exp.Column, handler: HandlerSql) -> bool:
     return len(column.parts) > 2 and column.parts[0].name.lower() in databases
 
 
-def _renamed(table: exp.Table, name: str, alias: str) -> tuple[int, int, str]:
+def _renamed(table: exp.Table, handler: HandlerSql, name: str, alias: str) -> tuple[int, int, str]:
     text = _quoted(name) + ("" if table.alias else f" AS {_quoted(alias)}")
+    if isinstance(table.this, exp.Func):
+        start = table.this.meta["start"]
+        return start, _end_of_call(handler.sql, start), text
     return table.parts[0].meta["start"], table.this.meta["end"] + 1, text
+
+
+def _end_of_call(sql: SqlText, start: int) -> int:
+    """Return where the call ends whose name begins at a place."""
+    depth = 0
+    for word in tokens(sql):
+        if word.start > start and word.token_type is TokenType.L_PAREN:
+            depth += 1
+        elif word.start > start and word.token_type is TokenType.R_PAREN:
+            depth -= 1
+            if depth == 0:
+                return word.end + 1
+    return len(sql.text)
 
 
 def _edited(handler: HandlerSql, edits: Sequence[tuple[int, int, str]]) -> str:

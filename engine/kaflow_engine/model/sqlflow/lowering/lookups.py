@@ -10,8 +10,9 @@ from kaflow_engine.model.files.tree import Entry
 from kaflow_engine.model.outputs.connection_specs import MySQLConnection, PostgresConnection
 from kaflow_engine.model.sqlflow.lowering.commands import Attached, Commands
 from kaflow_engine.model.sqlflow.lowering.handler_sql import HandlerSql
-from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, entry, mapping
+from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, entry, mapping, sql_entry
 from kaflow_engine.model.sqlflow.lowering.sources import pipeline_name
+from kaflow_engine.model.sqlflow.lowering.static import Static
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +41,16 @@ def looked_up(
         parts.openings.append(Opening(kind=database.kind, at=database.at))
         if database.kind in ("postgres", "mysql"):
             _connect(said, name, database, parts, mistakes)
-    seen: set[str] = set()
+    seen: dict[str, Static | None] = {}
     for lookup in (each for handler in handlers for each in handler.lookups):
-        database = commands.attached[lookup.database.lower()]
         if lookup.source in seen:
+            _require_same(seen[lookup.source], lookup.static, mistakes)
             continue
-        seen.add(lookup.source)
+        seen[lookup.source] = lookup.static
+        if lookup.static is not None:
+            _add_static(said, lookup.static, parts)
+            continue
+        database = commands.attached[lookup.database.lower()]
         at = database.at
         where = (
             entry("connection", _connection(said, lookup.database), at)
@@ -67,6 +72,32 @@ def looked_up(
         settings=tuple(parts.settings),
         openings=tuple(parts.openings),
     )
+
+
+def _require_same(first: Static | None, other: Static | None, mistakes: Mistakes) -> None:
+    """Two tables under one name would be one."""
+    if first is not None and other is not None and first.sql != other.sql:
+        mistakes.add(
+            f"two tables are called '{other.name}', the other one at {first.at}",
+            other.at,
+            "give one of them another alias",
+        )
+
+
+def _add_static(said: Said, static: Static, parts: _Parts) -> None:
+    at = static.at
+    value = mapping(
+        at,
+        entry("type", "sql", at),
+        entry("attached", True, at),
+        sql_entry("sql", static.sql, at),
+        entry("table_name", static.name, at),
+        entry("files", list(static.files), at),
+    )
+    parts.sources.append(entry(static.source, value, at))
+    for file in static.files:
+        path = str((said.file.parent / file).absolute())
+        parts.openings.append(Opening(kind="read", at=at, path=path))
 
 
 def _connection(said: Said, database: str) -> str:

@@ -65,7 +65,7 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     parts = handler_parts(said, mistakes)
     # what is wrong below would follow from what is wrong above
     handlers = [
-        read_handler(part.select, batch, commands.attached, mistakes)
+        read_handler(part.select, batch, commands, mistakes)
         if part.select is not None and known
         else HandlerSql(sql=said.sql(*HANDLER, "sql"), tree=None)
         for part in parts
@@ -188,6 +188,13 @@ def _query(
 ) -> SqlText:
     """Return the query of what leaves."""
     if window is not None:
+        if handler.lookups:
+            mistakes.add(
+                f"the rows of '{window.name}' look something up before a window groups them",
+                handler.sql.at,
+                "group by what the messages have, and join the table in a pipeline that reads the "
+                "topic of the window's sink",
+            )
         filled = as_query(handler, rows)
         query = sql_entry("query", filled.text, filled.at)
         value = mapping(filled.at, query, *window_settings(window))

@@ -28,6 +28,7 @@ from kaflow_engine.model.sources.attached_specs import (
     DuckDBSourceSpec,
     MySQLSourceSpec,
     SQLiteSourceSpec,
+    SqlSourceSpec,
 )
 from kaflow_engine.model.sources.database_specs import (
     ClickHouseSourceSpec,
@@ -138,6 +139,7 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
             | MySQLSourceSpec()
             | SQLiteSourceSpec()
             | DuckDBSourceSpec()
+            | SqlSourceSpec()
         ):
             return None
         case PostgresSourceSpec() | ClickHouseSourceSpec():
