@@ -1,6 +1,7 @@
 """`kaflow validate`: every mistake of every pipeline file, without a JVM or a broker."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.plan.planner.project import CheckedPipeline, CheckedProject, check_project
+from kaflow_engine.serving.checks import mistakes_of, serve_files
 
 if TYPE_CHECKING:
     from kaflow_engine.connectors.kafka.output.alignment import Findings  # it imports a client
@@ -50,10 +52,14 @@ def command(
     allowed: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check pipeline files, and all those in folders."""
+    """Check files of pipelines and of what is served, and all those in folders."""
     paths, config_path = with_config(files_named(paths), config_path)
     config = configuration(config_path, (*settings, *allowances(allowed)))
-    project = check_project(paths, config)
+    served = serve_files(paths)
+    pipelines = [path for path in paths if path not in served]
+    project = check_project(pipelines, config) if pipelines else CheckedProject()
+    wrong = tuple(mistake for path in served for mistake in mistakes_of(path, config))
+    project = replace(project, others=(*project.others, *wrong))
     outside: Mapping[str, Findings] = {}
     if connect:
         outside = connected(project, config)
@@ -61,6 +67,8 @@ def command(
         print_json(_data(project, outside, connect))
     else:
         _show(project, outside, connect)
+        for path in served:
+            click.echo(f"what is served: {path}")
     if project.mistakes:
         raise click.exceptions.Exit(ModelError.exit_code)
     mistakes = [mistake for found in outside.values() for mistake in found.mistakes]

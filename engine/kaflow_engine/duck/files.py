@@ -1,8 +1,11 @@
 """Files of DuckDB's own databases, opened to be read."""
 
+from collections.abc import Sequence
+
 import duckdb
 
 from kaflow_engine.duck.queries import SETTINGS
+from kaflow_engine.duck.quoting import literal
 
 
 def open_file(path: str) -> duckdb.DuckDBPyConnection:
@@ -14,4 +17,26 @@ def open_file(path: str) -> duckdb.DuckDBPyConnection:
         path, read_only=True, config={**SETTINGS, "enable_external_access": False}
     )
     found.execute("SET TimeZone = 'UTC'")
+    return found
+
+
+def open_among(paths: Sequence[str]) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory, to which some files can be attached, and no others.
+
+    Its settings cannot be changed any more. Errors are DuckDB's.
+
+    Args:
+        paths: Of files of DuckDB's own databases.
+    """
+    found = duckdb.connect(
+        config={**SETTINGS, "memory_limit": "512MB", "python_enable_replacements": False}
+    )
+    files = ", ".join(literal(path) for each in paths for path in (each, f"{each}.wal"))
+    for sql in (
+        "SET GLOBAL TimeZone = 'UTC'",
+        f"SET allowed_paths = [{files}]",
+        "SET enable_external_access = false",
+        "SET lock_configuration = true",
+    ):
+        found.execute(sql)
     return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kaflow_engine.errors import SourceAway, SourceUnfit
@@ -11,6 +12,17 @@ from kaflow_engine.model.columns import Column
 KEYS, KEY, PLACE = "_kaflow_keys", "_kaflow_key_", "_kaflow_place"
 """In generated SQL: the values that rows must have, as a table; its columns, before their numbers;
 and the place of the values among those that were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What rows must fulfil: a whole number, a text or a time on one side of a value."""
+
+    column: str
+    operator: str
+    """One of `= < <= > >=`; of texts `=` only."""
+    text: str
+    """The value, as text of the type that the column has here."""
 
 
 class OpenTable(Protocol):
@@ -46,6 +58,18 @@ class OpenTable(Protocol):
         """
         ...
 
+    def scan(self, wanted: Sequence[Column], bounds: Sequence[Bound], most: int) -> Iterable[str]:
+        """Return all rows within some bounds, each as JSON, and not more than `most` of them.
+
+        Rows outside of the bounds do no harm: they are compared again.
+
+        Args:
+            wanted: Columns of a row.
+            bounds: All of them count.
+            most: Rows.
+        """
+        ...
+
 
 class AttachedDatabase(Protocol):
     """A kind of database; it may only be read."""
@@ -67,11 +91,11 @@ class AttachedDatabase(Protocol):
         ...
 
 
-def where_sql(params: AttachedParams) -> str:
-    """Return the WHERE of a source; empty where it has none."""
-    if params.where is None:
-        return ""
-    return f" WHERE ({params.where}\n)"  # a comment ends with its line
+def where_sql(params: AttachedParams, conditions: Sequence[str] = ()) -> str:
+    """Return the WHERE of a source, and of what else its rows must fulfil; empty without any."""
+    own = () if params.where is None else (f"({params.where}\n)",)  # a comment ends with its line
+    found = (*own, *conditions)
+    return f" WHERE {' AND '.join(found)}" if found else ""
 
 
 def away(name: str, said: str, hint: str | None = None) -> SourceAway:

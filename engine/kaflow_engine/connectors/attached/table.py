@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kaflow_engine.connectors.attached.contract import Bound
 from kaflow_engine.connectors.attached.kinds import attached_database
 from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.databases import AttachedParams
@@ -62,6 +63,22 @@ class AttachedTable:
                 some = table.find(wanted, on, keys[start : start + _AT_ONCE], once=once)
                 found += [(start + place, row) for place, row in some]
         return found
+
+    def rows(self, wanted: Sequence[Column], bounds: Sequence[Bound], most: int) -> list[str]:
+        """Return all rows within some bounds, each as JSON, and not more than `most` of them.
+
+        Args:
+            wanted: Columns of a row, with the types that they had when they were looked at.
+            bounds: What may be left to the database.
+            most: Rows.
+
+        Raises:
+            SourceAway: The database does not answer.
+            SourceUnfit: It refuses, or the table is no longer what it was.
+        """
+        with attached_database(self.params.type).open(*self._which) as table:
+            self._check(wanted, table.columns)
+            return list(table.scan(wanted, bounds, most))
 
     @property
     def _which(self) -> tuple[AttachedParams, Mapping[str, str], str]:

@@ -1,14 +1,22 @@
 """Tables of DuckDB files that are looked up: rows that have some values, each as JSON."""
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import duckdb
 
 from kaflow_engine.connectors.attached.columns import columns_of
-from kaflow_engine.connectors.attached.contract import KEY, KEYS, PLACE, away, unfit, where_sql
+from kaflow_engine.connectors.attached.contract import (
+    KEY,
+    KEYS,
+    PLACE,
+    Bound,
+    away,
+    unfit,
+    where_sql,
+)
 from kaflow_engine.connectors.attached.files import (
     CORRECT,
     no_database,
@@ -76,6 +84,18 @@ class DuckDBTable:
         texts = {f"{KEY}{n}": pa.array(each) for n, each in enumerate(zip(*keys, strict=True))}
         self.connection.register(KEYS, pa.table({PLACE: pa.array(range(len(keys))), **texts}))
         return self.connection.execute(self._query(wanted, on, once)).fetchall()
+
+    def scan(self, wanted: Sequence[Column], bounds: Sequence[Bound], most: int) -> Iterator[str]:
+        """Yield all rows within some bounds."""
+        row = json_object_sql([self._field(column.name) for column in wanted])
+        conditions = [
+            f"{self._value(each.column)} {each.operator} CAST(? AS {self._type(each.column)})"
+            for each in bounds
+        ]
+        rows = f"{_name(self.params)}{where_sql(self.params, conditions)}"
+        values = [each.text for each in bounds]
+        found = self.connection.execute(f"SELECT {row} FROM {rows} LIMIT {most}", values)
+        yield from (each for (each,) in found.fetchall())
 
     def _query(self, wanted: Sequence[Column], on: Sequence[str], once: bool) -> str:
         equal = " AND ".join(

@@ -1,23 +1,18 @@
 """Runs the HTTP servers of webhook sources, each in a thread of its own."""
 
 import logging
-import socket
-import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-import uvicorn
-
 from kaflow_engine.connectors.http.intake import Intake
+from kaflow_engine.connectors.http.listening import listening
 from kaflow_engine.connectors.http.receiver import Hook, Receiver
 from kaflow_engine.connectors.journal.receivers import Inlet
-from kaflow_engine.errors import RunError
 from kaflow_engine.flow.sources import WebhookParams
 
 LOGGER = logging.getLogger("kaflow.webhook")
 
-_LEAVES_S = 5
 _FULL = 429
 """The status of a request that must wait for the pipeline."""
 
@@ -57,34 +52,9 @@ def _count(inlet: Inlet, status: int) -> None:
 
 @contextmanager
 def _served(listen: str, hooks: Mapping[str, Hook]) -> Generator[None]:
-    host, _, port = listen.rpartition(":")
-    try:
-        opened = socket.create_server((host.strip("[]"), int(port)))
-    except OSError as error:
-        raise RunError(
-            f"requests cannot arrive at {listen}: {(error.strerror or str(error)).lower()}",
-            hint="another process may listen there; set 'listen' of the source to a free port",
-        ) from error
-    settings = uvicorn.Config(
-        Receiver(hooks),
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=max(hook.params.max_connections for hook in hooks.values()),
-        timeout_graceful_shutdown=_LEAVES_S,
-    )
-    server = uvicorn.Server(settings)
-    thread = threading.Thread(
-        target=server.run, args=([opened],), name=f"kaflow-webhook-{port}", daemon=True
-    )
-    with opened:
-        thread.start()
+    most = max(hook.params.max_connections for hook in hooks.values())
+    hint = "another process may listen there; set 'listen' of the source to a free port"
+    with listening(Receiver(hooks), listen, connections=most, hint=hint):
         for path in hooks:
             LOGGER.info("taking requests to http://%s%s", listen, path)
-        try:
-            yield
-        finally:
-            server.should_exit = True
-            thread.join(2 * _LEAVES_S)
+        yield

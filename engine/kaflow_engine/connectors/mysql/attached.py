@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kaflow_engine.connectors.attached.columns import columns_of
-from kaflow_engine.connectors.attached.contract import KEY, KEYS, PLACE, away, unfit, where_sql
+from kaflow_engine.connectors.attached.contract import (
+    KEY,
+    KEYS,
+    PLACE,
+    Bound,
+    away,
+    unfit,
+    where_sql,
+)
 from kaflow_engine.connectors.mysql.client import code_and_text, connect, driver, is_away
 from kaflow_engine.connectors.mysql.types import (
     Kind,
@@ -24,6 +32,8 @@ from kaflow_engine.model.columns import Column
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
+_MARK = "\0"
+"""Stands where a value is given, until what is a percent sign is known."""
 _COLUMNS = (
     "SELECT column_name, column_type, character_set_name, collation_name "
     "FROM information_schema.columns WHERE table_schema = coalesce(nullif(%s, ''), database()) "
@@ -82,15 +92,30 @@ class MySQLTable:
             [key_text(text, types[name]) for name, text in zip(on, key, strict=True)]
             for key in keys
         ]
-        names = [json.dumps(column.name, ensure_ascii=False) for column in wanted]
-        for place, *values in _asked(
-            self.connection, self._query(wanted, on, once), json.dumps(given)
-        ):
-            found = (
-                f"{name}:{json_value(value, self.kinds[column.name], column.type)}"
-                for name, value, column in zip(names, values, wanted, strict=True)
-            )
-            yield int(place) - 1, f"{{{','.join(found)}}}"
+        query = self._query(wanted, on, once)
+        for place, *values in _asked(self.connection, query, json.dumps(given)):
+            yield int(place) - 1, self._as_json(wanted, values)
+
+    def scan(self, wanted: Sequence[Column], bounds: Sequence[Bound], most: int) -> Iterator[str]:
+        """Yield all rows within some bounds."""
+        types = {column.name: column.type for column in self.columns}
+        own = [value_sql(self._column(each.column), self.kinds[each.column]) for each in bounds]
+        conditions = [f"{v} {e.operator} {_MARK}" for v, e in zip(own, bounds, strict=True)]
+        values = [value_sql(self._column(c.name), self.kinds[c.name]) for c in wanted] or ["NULL"]
+        rows = f"{self._name}{where_sql(self.params, conditions)}"
+        query = f"SELECT {', '.join(values)} FROM {rows} LIMIT {most}"
+        marked = query.replace("%", "%%").replace(_MARK, "%s")
+        keys = [key_text(each.text, types[each.column]) for each in bounds]
+        for row in _asked(self.connection, marked if keys else query, *keys):
+            yield self._as_json(wanted, row[: len(wanted)])
+
+    def _as_json(self, wanted: Sequence[Column], values: Sequence[Any]) -> str:
+        found = (
+            f"{json.dumps(column.name, ensure_ascii=False)}:"
+            f"{json_value(value, self.kinds[column.name], column.type)}"
+            for value, column in zip(values, wanted, strict=True)
+        )
+        return f"{{{','.join(found)}}}"
 
     @property
     def _name(self) -> str:

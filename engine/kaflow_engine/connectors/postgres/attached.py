@@ -1,12 +1,21 @@
 """Tables of PostgreSQL that are looked up: rows that have some values, each as JSON."""
 
+import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kaflow_engine.connectors.attached.contract import KEY, KEYS, PLACE, away, unfit, where_sql
+from kaflow_engine.connectors.attached.contract import (
+    KEY,
+    KEYS,
+    PLACE,
+    Bound,
+    away,
+    unfit,
+    where_sql,
+)
 from kaflow_engine.connectors.postgres.client import connect, driver, kept, verdict_on
 from kaflow_engine.connectors.postgres.names import statement
 from kaflow_engine.connectors.postgres.source.table import Table, look
@@ -20,6 +29,10 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _ROW = "_kaflow_row"
+_MARK = "\0"
+"""Stands where a value is given, until what is a percent sign is known."""
+_DIGITS = re.compile(r"\(\d+(,\d+)?\)")
+"""What a type says of lengths, to which a value of a bound must not be cut."""
 
 
 class PostgresDatabase:
@@ -78,13 +91,31 @@ class PostgresTable:
         sql = statement(self._query(wanted, on, once))
         return self.connection.execute(sql, lists, prepare=False)
 
-    def _query(self, wanted: Sequence[Column], on: Sequence[str], once: bool) -> str:
+    def scan(self, wanted: Sequence[Column], bounds: Sequence[Bound], most: int) -> Iterable[str]:
+        """Yield all rows within some bounds."""
         table = self.table
+        conditions = [
+            f"{table.name}.{identifier(bound.column)} {bound.operator} "
+            f"{_MARK}::text::{_DIGITS.sub('', table.kinds[bound.column])}"
+            for bound in bounds
+        ]
+        rows = f"{table.name}{where_sql(self.params, conditions)}"
+        query = f"SELECT {self._row(wanted)} FROM {rows} LIMIT {_MARK}"
+        sql = statement(query.replace("%", "%%").replace(_MARK, "%s"))
+        values = (*(bound.text for bound in bounds), most)
+        for (row,) in self.connection.execute(sql, values, prepare=False):
+            yield row
+
+    def _row(self, wanted: Sequence[Column]) -> str:
+        """Return SQL of a row as JSON."""
+        table, row = self.table, identifier(_ROW)
         values = ", ".join(
             json_sql(table.name, column.name, table.kinds[column.name]) for column in wanted
         )
-        row = identifier(_ROW)
-        made = f"row_to_json((SELECT {row} FROM (SELECT {values}) AS {row}))::text"
+        return f"row_to_json((SELECT {row} FROM (SELECT {values}) AS {row}))::text"
+
+    def _query(self, wanted: Sequence[Column], on: Sequence[str], once: bool) -> str:
+        table, made = self.table, self._row(wanted)
         names = [f"{KEY}{number}" for number in range(len(on))]
         equal = " AND ".join(
             f"{table.name}.{identifier(name)} = {KEYS}.{key}::{table.kinds[name]}"

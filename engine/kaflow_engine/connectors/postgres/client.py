@@ -40,7 +40,7 @@ _REFUSED = (
 """Words with which a server refuses a login: the client library gives no code before that."""
 
 _kept: dict[tuple[int, str, str], "Connection[Any]"] = {}
-_one_at_a_time = threading.RLock()
+_in_use: dict[tuple[int, str, str], threading.RLock] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ def kept(
         url: Of the database.
         opened: Opens it.
     """
-    with _one_at_a_time:
-        place = (os.getpid(), what, url)
+    place = (os.getpid(), what, url)
+    with _in_use.setdefault(place, threading.RLock()):
         found = _kept.get(place)
         if found is None or found.closed:
             found = _kept[place] = opened()

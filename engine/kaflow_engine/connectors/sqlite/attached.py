@@ -2,13 +2,21 @@
 
 import json
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from kaflow_engine.connectors.attached.columns import columns_of
-from kaflow_engine.connectors.attached.contract import KEY, KEYS, PLACE, away, unfit, where_sql
+from kaflow_engine.connectors.attached.contract import (
+    KEY,
+    KEYS,
+    PLACE,
+    Bound,
+    away,
+    unfit,
+    where_sql,
+)
 from kaflow_engine.connectors.attached.files import (
     CORRECT,
     no_database,
@@ -77,13 +85,22 @@ class SQLiteTable:
     ) -> Iterator[tuple[int, str]]:
         """Yield the rows that have some values."""
         self._put(on, keys)
-        names = [json.dumps(column.name, ensure_ascii=False) for column in wanted]
+        made = _as_json(wanted)
         for place, *values in self.connection.execute(self._query(wanted, on, once)):
-            found = (
-                f"{name}:{json_value(value, column.type)}"
-                for name, value, column in zip(names, values, wanted, strict=True)
-            )
-            yield place, f"{{{','.join(found)}}}"
+            yield place, made(values)
+
+    def scan(self, wanted: Sequence[Column], bounds: Sequence[Bound], most: int) -> Iterator[str]:
+        """Yield all rows within some bounds."""
+        types = {column.name: column.type for column in self.columns}
+        conditions = [f"{identifier(each.column)} {each.operator} ?" for each in bounds]
+        columns = ", ".join(identifier(column.name) for column in wanted) or "NULL"
+        rows = f"{self._name}{where_sql(self.params, conditions)}"
+        values = [key_value(each.text, types[each.column]) for each in bounds]
+        made = _as_json(wanted)
+        for row in self.connection.execute(
+            f"SELECT {columns} FROM {rows} LIMIT ?", [*values, most]
+        ):
+            yield made(row[: len(wanted)])
 
     @property
     def _name(self) -> str:
@@ -123,6 +140,20 @@ class SQLiteTable:
             f"{select} {KEYS}.{PLACE}, {values} FROM temp.{KEYS} AS {KEYS} "
             f"JOIN main.{self._name} AS {self._name} ON {equal}{where_sql(self.params)}"
         )
+
+
+def _as_json(wanted: Sequence[Column]) -> Callable[[Sequence[object]], str]:
+    """Return a function that makes JSON of the values of a row."""
+    names = [json.dumps(column.name, ensure_ascii=False) for column in wanted]
+
+    def made(values: Sequence[object]) -> str:
+        found = (
+            f"{name}:{json_value(value, column.type)}"
+            for name, value, column in zip(names, values, wanted, strict=True)
+        )
+        return f"{{{','.join(found)}}}"
+
+    return made
 
 
 def _look(connection: sqlite3.Connection, params: SQLiteParams, name: str) -> SQLiteTable:

@@ -1,13 +1,13 @@
 """Lays what pipeline files bring over the configuration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.masking import remember_settings
-from kaflow_engine.model.brought.settings import Setting
+from kaflow_engine.model.brought.settings import Opening, Setting
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.layers import COMMAND_LINE
 from kaflow_engine.model.files.variables import DEFAULTS
@@ -53,9 +53,14 @@ def with_brought(config: Config, pipelines: Sequence[PipelineSpec]) -> Config:
 
 def not_allowed(config: Config, spec: PipelineSpec) -> list[ModelError]:
     """Return what is wrong with what a file wants to open."""
+    return closed(config, spec.brought.openings)
+
+
+def closed(config: Config, openings: Iterable[Opening]) -> list[ModelError]:
+    """Return an error for each thing outside that a configuration does not allow to be opened."""
     readable = [Path(each).resolve() for each in config.sql.read]
     found: list[ModelError] = []
-    for opening in spec.brought.openings:
+    for opening in openings:
         path, here = Path(opening.path).resolve(), Path().resolve()
         if not opening.path and opening.kind not in config.sql.attach:
             what = f"ATTACH of {opening.kind}"

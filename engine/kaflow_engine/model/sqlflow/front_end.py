@@ -3,11 +3,12 @@
 import re
 from collections.abc import Sequence
 
-from kaflow_engine.errors import ModelError
+from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.yaml_file import read_text
 from kaflow_engine.model.pipelines.contract import Lowered, Role, SourceFile, Surroundings
 from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.loader import Reading, unreadable
+from kaflow_engine.model.sqlflow.serving.files import is_serve_file, serves
 
 _PIPELINE = re.compile(r"^pipeline:[ \t]*(?:#.*)?\r?\n(?P<below>(?:[ \t#{].*\n?|\r?\n)*)", re.M)
 _PART = re.compile(r"^[ \t]+(source|handler|sink):", re.M)
@@ -24,7 +25,9 @@ class SqlflowFiles:
     variables = ("SQLFLOW_*",)
 
     def claims(self, text: str) -> bool:
-        """Look for a `pipeline` with the parts that SQLFlow's have."""
+        """Look for a `pipeline` with the parts that SQLFlow's have, or for `serve`."""
+        if is_serve_file(text):
+            return True
         found = _PIPELINE.search(text)
         return found is not None and len(set(_PART.findall(found["below"]))) >= _LEAST
 
@@ -34,11 +37,21 @@ class SqlflowFiles:
 
     def lower(self, files: Sequence[SourceFile], around: Surroundings) -> Lowered:
         """Lower each file by itself."""
-        read = [(file, _reading(file, around)) for file in files]
+        served = [file for file in files if serves(file.path)]
+        read = [(file, _reading(file, around)) for file in files if file not in served]
         return Lowered(
             readings=tuple(reading for file, reading in read if file.wanted),
             around=tuple(reading for file, reading in read if not file.wanted),
+            mistakes=tuple(_no_pipeline(file) for file in served if file.standing == "named"),
         )
+
+
+def _no_pipeline(file: SourceFile) -> ModelError:
+    return ModelError(
+        "this file says what is served, and is no pipeline",
+        Location(str(file.path)),
+        f"run kaflow serve {file.path}",
+    )
 
 
 def _reading(file: SourceFile, around: Surroundings) -> Reading:

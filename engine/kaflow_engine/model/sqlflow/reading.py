@@ -35,7 +35,7 @@ def read_sqlflow(path: Path, text: str, around: Surroundings) -> Reading:
     Raises:
         ModelError: It is no template, or no YAML.
     """
-    document = _document(path, text, around.environment)
+    document = template_of_yaml(path, text, around.environment)
     root = document.root
     start = Location(str(path), 1)
     if not isinstance(root, Entries):
@@ -57,7 +57,17 @@ def read_sqlflow(path: Path, text: str, around: Surroundings) -> Reading:
     return replace(reading, at=start, spec=spec)
 
 
-def _document(path: Path, text: str, environment: Mapping[str, str]) -> Document:
+def template_of_yaml(path: Path, text: str, environment: Mapping[str, str]) -> Document:
+    """Read YAML with Jinja in it.
+
+    Args:
+        path: Where it stands.
+        text: What it says.
+        environment: Variables that it may use.
+
+    Raises:
+        ModelError: It is no template, or no YAML.
+    """
     known = dict(environment)
     for name, (variable, default) in _FOLDERS.items():
         known[name] = known.get(variable, default)

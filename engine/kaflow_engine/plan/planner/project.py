@@ -39,9 +39,9 @@ class CheckedPipeline:
 class CheckedProject:
     """What was found about all files."""
 
-    pipelines: tuple[CheckedPipeline, ...]
+    pipelines: tuple[CheckedPipeline, ...] = ()
     """By name."""
-    others: tuple[ModelError, ...]
+    others: tuple[ModelError, ...] = ()
     """What is wrong with paths, and between files."""
     notices: tuple[ModelError, ...] = ()
     """What is doubtful, and in no file alone."""

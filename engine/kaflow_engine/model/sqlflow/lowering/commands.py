@@ -8,7 +8,7 @@ from urllib.parse import quote
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, SqlText, listed
+from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Placed, SqlText, listed
 from kaflow_engine.model.sqlflow.lowering.statements import parsed, statements
 from kaflow_engine.model.sqlflow.lowering.static import Static, files_of_command
 
@@ -23,7 +23,7 @@ _LOAD = re.compile(r"(?:FORCE\s+)?(?:INSTALL|LOAD)\s+'?(?P<name>\w+)'?(?:\s+FROM
 _SET = re.compile(
     r"(?:SET|PRAGMA)\s+(?:GLOBAL\s+|SESSION\s+)?(?P<name>\w+)\s*(=|TO)\s*(?P<value>.*)", re.I
 )
-_OF_ENGINE = ("threads", "memory_limit", "max_memory", "temp_directory")
+_OF_ENGINE = ("threads", "memory_limit", "max_memory", "temp_directory", "pg_connection_limit")
 """Settings of DuckDB that the engine makes itself, and that change no result."""
 _PAIR = re.compile(r"(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
 _KINDS = ("postgres", "mysql", "sqlite", "duckdb")
@@ -72,12 +72,12 @@ class Commands:
         return Static(name=called, sql=";\n".join(self.script), files=files, at=at)
 
 
-def read_commands(said: Said, mistakes: Mistakes) -> Commands:
-    """Return what the commands of a file do."""
+def read_commands(said: Placed, number: int, mistakes: Mistakes) -> Commands:
+    """Return what so many commands of a file do."""
     found = Commands()
-    for number in range(len(said.spec.commands)):
+    for each in range(number):
         try:
-            for statement in statements(said.sql("commands", number, "sql")):
+            for statement in statements(said.sql("commands", each, "sql")):
                 _take(statement, found, mistakes)
         except ModelError as mistake:
             mistakes.found.append(mistake)

@@ -59,7 +59,7 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     """
     mistakes, relations = Mistakes(), list[Entry]()
     _require_functions(said, function_kind, mistakes)
-    commands = read_commands(said, mistakes)
+    commands = read_commands(said, len(said.spec.commands), mistakes)
     known = not mistakes.found and "commands" not in said.tree.misspelled
     batch, columns = _batch(said, commands, mistakes)
     parts = handler_parts(said, mistakes)

@@ -23,10 +23,9 @@ class SqlText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A file whose form is right."""
+class Placed:
+    """The tree of a file, and the places of what stands in it."""
 
-    spec: SqlflowSpec
     tree: Entries
     file: Path
     start: Location
@@ -40,6 +39,13 @@ class Said:
         node = find(self.tree, path)
         assert isinstance(node, Scalar)
         return SqlText(text=node.text or "", at=node.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said(Placed):
+    """A pipeline whose form is right."""
+
+    spec: SqlflowSpec
 
 
 @dataclass(slots=True)

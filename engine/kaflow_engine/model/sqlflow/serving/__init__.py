@@ -1,0 +1,1 @@
+"""Files with `serve`: named SQL that is answered over HTTP."""

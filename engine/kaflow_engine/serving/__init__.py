@@ -1,0 +1,1 @@
+"""Named SQL over HTTP: `kaflow serve`."""
