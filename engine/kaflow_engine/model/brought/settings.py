@@ -34,3 +34,5 @@ class Brought:
 
     settings: tuple[Setting, ...] = ()
     openings: tuple[Opening, ...] = ()
+    columns_key: str | None = None
+    """Where the file declares columns of what it reads; None: under its topics and sources."""

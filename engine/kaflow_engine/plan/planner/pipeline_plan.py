@@ -141,7 +141,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     except NeedsSchema as notice:
         mistakes.found += wrong_names(spec, written)
         mistakes.raise_all()
-        return (notice,)
+        return (_as_written(notice, spec),)
     except ModelError as error:
         mistakes.found += [error, *wrong_names(spec, written, error)]
         mistakes.raise_all()
@@ -151,9 +151,19 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     if len(known) < len(schemas):
         mistakes.raise_all()
         start = spec.place(*spec.writes[0].query_at)
-        return (NeedsSchema([topic for topic in schemas if topic not in known], start),)
+        unknown = NeedsSchema([topic for topic in schemas if topic not in known], start)
+        return (_as_written(unknown, spec),)
     _plan(spec, config, known, shapes, mistakes, whole=whole)
     return ()
+
+
+def _as_written(notice: NeedsSchema, spec: PipelineSpec) -> NeedsSchema:
+    """Say of what is not known where the file at hand would declare it."""
+    if spec.brought.columns_key is not None:
+        notice.hint = (
+            f"declare them under {spec.brought.columns_key}, or let the topic have a first record"
+        )
+    return notice
 
 
 def build_plan(

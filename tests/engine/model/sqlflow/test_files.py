@@ -202,3 +202,12 @@ def test_types_that_fit_no_column(types, says):
 def spec_with(**topic):
     author = {"name": "p", "query": "SELECT n FROM t", "output": {"topic": "o"}}
     return pipeline_from_mapping({**author, "topics": {"t": topic}}, Location("p.yaml", 1))
+
+
+def test_columns_that_are_not_known_are_declared_where_the_file_has_them():
+    found = check_project([WINDOW], ALLOWED, {})
+    ((notice,),) = [each.notices for each in found.pipelines]
+    assert str(notice) == (
+        f"{WINDOW}:21: the columns of topic 'events' are not known yet\n"
+        "  hint: declare them under pipeline.source.columns, or let the topic have a first record"
+    )

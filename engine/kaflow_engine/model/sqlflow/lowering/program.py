@@ -94,7 +94,9 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     return LoweredFile(
         name=pipeline_name(said),
         tree=tree,
-        brought=Brought(settings=settings, openings=lookups.openings),
+        brought=Brought(
+            settings=settings, openings=lookups.openings, columns_key="pipeline.source.columns"
+        ),
         mistakes=tuple(mistakes.found),
     )
 
