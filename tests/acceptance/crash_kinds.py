@@ -36,6 +36,17 @@ ONCE_PER_RUN = ("before_slot", "slot_claimed", *OF_REPLACING)
 """They are passed at the first delivery of a run, or at its end; the others in batch 2."""
 
 
+def places(*batches: int) -> list[tuple[str, int]]:
+    """Return where a stream into topics may be killed: points that it passes, and batches."""
+    others = (*OF_TABLES, *OF_REPLACING, *OF_PIECES, *OF_CLUSTERS)
+    return [
+        (point, batch)
+        for batch in batches
+        for point in get_args(CrashPoint)
+        if point not in others and not (point in ONCE_PER_RUN and batch != batches[0])
+    ]
+
+
 Case = tuple[str, str]
 """A kind, and a crash point."""
 

@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
@@ -18,16 +17,9 @@ from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.model.lenses.front_end import load_processor
 from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.planning.prepare import prepare
-from kaflow_engine.runtime.tasks.crash import CrashPoint
 from kaflow_engine.runtime.tasks.executor import ALL_TASKS, execute_batch
 from tests.acceptance.crash_here import config_of
-from tests.acceptance.crash_kinds import (
-    OF_CLUSTERS,
-    OF_PIECES,
-    OF_REPLACING,
-    OF_TABLES,
-    ONCE_PER_RUN,
-)
+from tests.acceptance.crash_kinds import ONCE_PER_RUN, places
 from tests.acceptance.crash_pipeline import START
 from tests.acceptance.kills import share
 from tests.committed import read_committed
@@ -65,14 +57,7 @@ TOPICS = {
     "lenses.people": {"columns": {"name": "VARCHAR"}, **PATIENT},
     "lenses.customers": {"columns": {"name": "VARCHAR", "tier": "VARCHAR"}, **PATIENT},
 }
-POINTS = [
-    (point, batch)
-    for batch in (2, 3, 4)
-    for point in get_args(CrashPoint)
-    if point not in (*OF_TABLES, *OF_REPLACING, *OF_PIECES, *OF_CLUSTERS)
-    and not (point in ONCE_PER_RUN and batch > 2)
-]
-KILLS = POINTS[:20]
+KILLS = places(2, 3, 4)[:20]
 PAIRS = sum(
     1 for n in range(ORDERS) if n % 5 and n * 13 % 40 <= 30 and n * 7 % (CUSTOMERS + 1) != CUSTOMERS
 )
