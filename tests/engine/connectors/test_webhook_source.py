@@ -100,6 +100,7 @@ BODY = b'{"n":1}'
 def test_what_a_sender_is_told(
     tmp_path: Path, request_of: dict[str, Any], status: int, said: dict[str, Any]
 ) -> None:
+    """Who does not sign gets 401, who signs otherwise 403, all others 200 (ST19)."""
     given = {"method": "POST", "url": "/orders", "content": BODY, **request_of}
     if isinstance(given["content"], list):
         given["content"] = iter(given["content"])  # sent in chunks, without a length

@@ -1,4 +1,4 @@
-"""SQLFlow files on the local executor: rows of `fixtures/sqlflow/cases.yaml`."""
+"""SQLFlow files on the local executor: rows of `fixtures/sqlflow/cases.yaml` and others."""
 
 import sqlite3
 from pathlib import Path
@@ -13,13 +13,14 @@ from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.plan.planner.project import load_checked
 from kaflow_engine.testing.local.invoke import invoke
 
-CASES = Path(__file__).parents[3] / "fixtures" / "sqlflow" / "cases.yaml"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "sqlflow"
+CASES = ("cases.yaml", "numbered.yaml")
 AT = 1_767_225_600_000
 
 
 def cases() -> list[Any]:
-    rows = yaml.load(CASES.read_text(), yaml.CSafeLoader)
-    return [pytest.param(row, id=row["title"]) for row in rows]
+    files = (yaml.load((FIXTURES / name).read_text(), yaml.CSafeLoader) for name in CASES)
+    return [pytest.param(row, id=row["title"]) for rows in files for row in rows]
 
 
 def text_of(row: dict[str, Any]) -> str:
@@ -61,7 +62,7 @@ def test_case(row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPat
         database.close()
     config = Config.model_validate(settings)
     (spec,) = load_checked([Path("p.yml")], config, {}).pipelines
-    messages = [message.encode() for message in row["messages"]]
+    messages = [message.encode() for message in row["messages"]] * row.get("repeat", 1)
     cuts = row.get("cuts", ())
 
     def invoked():

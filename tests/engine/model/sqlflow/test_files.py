@@ -136,6 +136,7 @@ def test_files_that_disagree_do_not_run_together(tmp_path):
 
 
 def test_a_run_is_as_long_as_the_file_says():
+    """Its size and its interval are those of the file (D6)."""
     spec, _ = load(CLICKS, environment={})
     batch = spec.queried["handler"].batch
     assert (batch.size, batch.every) == (10, 30_000)
