@@ -6,7 +6,9 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
-from bench import pipelines
+import psycopg
+
+from bench import brought, pipelines
 from bench.measure.product import ROOT, environment
 from kaflow_engine.testing.services.child import free_ports
 from kaflow_engine.testing.services.postgres import PostgresServer
@@ -82,6 +84,28 @@ def _handler() -> Generator[Connected]:
             server.stdin.close()
 
 
+@contextmanager
+def _sqlflow_counts(batch: int) -> Generator[Connected]:
+    yield Connected(pipeline=lambda name: brought.counting(name, batch))
+
+
+@contextmanager
+def _sqlflow_users() -> Generator[Connected]:
+    with PostgresServer() as server:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute(_USERS)
+        yield Connected(
+            pipeline=lambda name: brought.looking_up(name, server.url),
+            settings={"sql.attach": "postgres"},
+        )
+
+
+_USERS = """
+    CREATE TABLE users AS
+    SELECT 'u' || n AS user_id, 'Name ' || n AS name FROM generate_series(0, 199999) n;
+    ALTER TABLE users ADD PRIMARY KEY (user_id);
+    ANALYZE users
+"""
 _APPENDED = "{type: postgres, table: rows, create: true, mode: append}"
 _MERGED = "{type: postgres, table: rows, create: true, mode: upsert, key: user_id}"
 
@@ -92,5 +116,8 @@ CONNECTED: Mapping[str, Callable[[], AbstractContextManager[Connected]]] = {
     "r": _clickhouse,
     "s": _script,
     "t": _handler,
+    "u": lambda: _sqlflow_counts(5_000),
+    "v": _sqlflow_users,
+    "z": lambda: _sqlflow_counts(100),
 }
 """By the name of the run."""

@@ -8,7 +8,9 @@ from pathlib import Path
 
 CONNECTED_RUNS = "opqrst"
 """Into another system, or through one."""
-RUNS = ("floor", *"abcdefgh", *"jklmn", *CONNECTED_RUNS, "w")
+SQLFLOW_RUNS = "uvz"
+"""Files of SQLFlow."""
+RUNS = ("floor", *"abcdefgh", *"jklmn", *CONNECTED_RUNS, *SQLFLOW_RUNS, "w")
 """In the order in which a round takes them; the shares of each step (`i`) come with a and b."""
 
 HERE = Path(__file__).parent

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bench.feed.data import CLICK_SCHEMA, PROFILE_SCHEMA, Fill
-from bench.options import CONNECTED_RUNS, Sizes
+from bench.options import CONNECTED_RUNS, SQLFLOW_RUNS, Sizes
 
 BIG_EVENTS = 0.5
 """Events of run f, as a share of those of the others: its time goes into the dimension."""
@@ -107,7 +107,7 @@ def fills_for(
             Fill(topic="balances", kind="balances", records=events, keys=keys, seed=seed),
         ],
         "n": [clicks, profiles],
-        **{run: [clicks] for run in CONNECTED_RUNS},
+        **{run: [clicks] for run in (*CONNECTED_RUNS, *SQLFLOW_RUNS)},
     }
     found = {fill.topic: fill for run in only for fill in by_run.get(run, [])}
     return list(found.values())

@@ -25,6 +25,9 @@ TITLES: Mapping[str, str] = {
     "r": "(r) (a) into ClickHouse's engine behind HTTP",
     "s": "(s) each row through a script",
     "t": "(t) each row through an HTTP service",
+    "u": "(u) SQLFlow: count and sum, batches of 5,000",
+    "v": "(v) SQLFlow: each message with its user of Postgres",
+    "z": "(z) SQLFlow: count and sum, batches of 100",
 }
 
 PLOT = "benchmark.svg"

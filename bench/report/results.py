@@ -50,6 +50,9 @@ GOALS = (
     Goal(what="(r) rows/s into ClickHouse's engine", path=("r", RATE), wanted=100_000),
     Goal(what="(s) rows/s through a script, two cores", path=("s", RATE), wanted=100_000),
     Goal(what="(t) rows/s through a handler", path=("t", RATE), wanted=20_000),
+    Goal(what="(u) SQLFlow, batches of 5,000, records/s", path=("u", RATE), wanted=300_000),
+    Goal(what="(v) SQLFlow, users of Postgres, records/s", path=("v", RATE), wanted=100_000),
+    Goal(what="(z) SQLFlow, batches of 100, records/s", path=("z", RATE), wanted=50_000),
     *(
         Goal(
             what=f"({run}) largest Python worker, MiB",
