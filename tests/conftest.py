@@ -154,16 +154,29 @@ def topic_name(unique: str) -> str:
     return f"{unique}.topic"
 
 
-FROZEN_PLUGIN, FROZEN_PLUGIN_2 = (
-    Path(__file__).parent / "fixtures" / "plugins" / f"version_{version}" for version in (1, 2)
+FROZEN_PLUGIN, FROZEN_PLUGIN_2, FROZEN_PLUGIN_3 = (
+    Path(__file__).parent / "fixtures" / "plugins" / f"version_{version}" for version in (1, 2, 3)
 )
 
 
 @pytest.fixture
 def frozen_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Install the plugins that were frozen at versions of the contract."""
-    for folder in (FROZEN_PLUGIN, FROZEN_PLUGIN_2):
+    for folder in (FROZEN_PLUGIN, FROZEN_PLUGIN_2, FROZEN_PLUGIN_3):
         monkeypatch.syspath_prepend(str(folder))
+    plugins.forget_loaded()
+    yield
+    plugins.forget_loaded()
+
+
+EXAMPLE_PLUGINS = Path(__file__).parent / "plugins"
+"""A package with the plugins that examples of Streamling name."""
+
+
+@pytest.fixture
+def example_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install them."""
+    monkeypatch.syspath_prepend(str(EXAMPLE_PLUGINS))
     plugins.forget_loaded()
     yield
     plugins.forget_loaded()

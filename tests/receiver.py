@@ -44,7 +44,7 @@ def running_receiver(port: int = 0) -> Iterator[Receiver]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             request = Request(self.path, dict(self.headers), body)
             answer = receiver.answer(request)
             receiver.requests.append(request)
@@ -56,6 +56,8 @@ def running_receiver(port: int = 0) -> Iterator[Receiver]:
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)
+
+        do_GET = do_POST
 
         def log_message(self, format: str, *args: object) -> None:
             pass

@@ -1,14 +1,13 @@
 """A source that polls an API for orders, as an example of Streamling names it."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from threading import Event
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.request import urlopen
 
 from pydantic import BaseModel, Field
 
-from kaflow_engine.api.sources import Given, Piece
+from kaflow_engine.api.hooks import SourceHooks
 
 
 class OrdersOptions(BaseModel):
@@ -17,41 +16,32 @@ class OrdersOptions(BaseModel):
     poll_interval_ms: int = Field(default=5000, gt=0)
 
 
-class OrdersSource:
-    """Orders, which are journalled: the API gives each of them once."""
+class OrdersSource(SourceHooks):
+    """Orders behind the last one: the API is told which of them it may forget."""
 
     options = OrdersOptions
-    replays = False
-
-    def bounded(self, options: OrdersOptions) -> bool:
-        return False
 
     def columns(self, options: OrdersOptions) -> Mapping[str, str]:
         return {"id": "BIGINT", "amount": "DOUBLE", "created_at": "TIMESTAMPTZ"}
 
-    def open(self, given: Given) -> "Orders":
-        options = given.options
-        assert isinstance(options, OrdersOptions)
-        url = given.settings.get("url", "http://localhost:8087/orders")
-        return Orders(url, options.poll_interval_ms / 1000)
+    def initialize(self) -> None:
+        said = self.given.options
+        assert isinstance(said, OrdersOptions)
+        self.pause = said.poll_interval_ms / 1000
+        self.url = self.given.settings.get("url", "http://localhost:8087/orders")
+        self.last = self.position or 0
 
+    def generate_batch(self) -> Sequence[Mapping[str, Any]]:
+        orders = self._ask(f"after={self.last}")
+        self.last = orders[-1]["id"] if orders else self.last
+        return orders
 
-@dataclass(frozen=True)
-class Orders:
-    """Asks for the orders behind the last one."""
+    def process_checkpoint_marker(self, epoch: int) -> int:
+        return self.last
 
-    url: str
-    interval: float
+    def process_checkpoint_finalizer(self, epoch: int) -> None:
+        self._ask(f"after={self.last}&done={epoch}")
 
-    def read(self, after: object) -> Iterator[Piece]:
-        last = int(str(after or 0))
-        pauses = max(1, round(self.interval))
-        while True:
-            with urlopen(f"{self.url}?after={last}", timeout=10) as answer:
-                orders = json.loads(answer.read())
-            if orders:
-                last = orders[-1]["id"]
-                yield Piece(rows=orders, position=last)
-            for _ in range(pauses):
-                Event().wait(self.interval / pauses)
-                yield Piece()
+    def _ask(self, what: str) -> list[dict[str, Any]]:
+        with urlopen(f"{self.url}?{what}", timeout=10) as answer:
+            return json.loads(answer.read())

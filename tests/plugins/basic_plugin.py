@@ -1,16 +1,16 @@
-"""Plugins that examples of Streamling name, on the contracts of this project."""
+"""Plugins that examples of Streamling name, as classes with its hooks."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import json
+import sys
+from collections.abc import Mapping
 from typing import Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+import pyarrow.compute as pc
+from pydantic import BaseModel, Field
 
-from kaflow_engine.api.sources import Given, TimedRow
-from kaflow_engine.api.transforms import GivenTransform, NewRows
-from kaflow_engine.connectors.console.sink import Console
+from kaflow_engine.api.hooks import SinkHooks, SourceHooks, TransformHooks
 
 
 class RandomOptions(BaseModel):
@@ -20,80 +20,57 @@ class RandomOptions(BaseModel):
     record_batch_size: int = Field(default=1000, gt=0)
 
 
-class RandomSource:
-    """Rows that look made up; the same ones each time."""
+class RandomSource(SourceHooks):
+    """Rows that look made up; the last two of a batch are an update and a delete."""
 
     options = RandomOptions
-    replays = True
-
-    def bounded(self, options: RandomOptions) -> bool:
-        return True
+    ends = True
 
     def columns(self, options: RandomOptions) -> Mapping[str, str]:
-        return {"num_field": "INTEGER", "alphanumeric_field": "VARCHAR"}
+        return {"num_field": "INTEGER", "alphanumeric_field": "VARCHAR", "_gs_op": "VARCHAR"}
 
-    def open(self, given: Given) -> "RandomRows":
-        options = given.options
-        assert isinstance(options, RandomOptions)
-        return RandomRows(options.max_rows)
+    def initialize(self) -> None:
+        self.count = self.position or 0
+
+    @property
+    def said(self) -> RandomOptions:
+        assert isinstance(self.given.options, RandomOptions)
+        return self.given.options
+
+    def is_running(self) -> bool:
+        return self.count < self.said.max_rows
+
+    def generate_batch(self) -> pa.RecordBatch:
+        end = min(self.count + self.said.record_batch_size, self.said.max_rows)
+        rows = [row_of(number) for number in range(self.count, end)]
+        for row, operation in zip(rows[-2:], "ud", strict=False):
+            row["_gs_op"] = operation
+        self.count = end
+        return pa.RecordBatch.from_pylist(rows)
+
+    def process_checkpoint_marker(self, epoch: int) -> int:
+        return self.count
 
 
-@dataclass(frozen=True)
-class RandomRows:
-    """Row n is a function of n."""
-
-    count: int
-
-    def ends(self) -> Mapping[int, int]:
-        return {0: self.count}
-
-    def starts(self, since: int | None) -> Mapping[int, int]:
-        return {0: 0}
-
-    def rows(self, partition: int, start: int, end: int) -> Iterator[TimedRow]:
-        for number in range(start, end):
-            yield TimedRow(row=row_of(number), timestamp=1_767_225_600_000 + number)
-
-
-def row_of(number: int) -> Mapping[str, int | str]:
-    """Return a row."""
+def row_of(number: int) -> dict[str, int | str]:
+    """Return a row as it is inserted."""
     digest = hashlib.sha256(str(number).encode()).hexdigest()
-    return {"num_field": int(digest[:4], 16) % 1000, "alphanumeric_field": f"r{digest[:7]}"}
+    letters = "".join(chr(97 + int(digit, 16)) for digit in digest[:8])
+    return {
+        "num_field": int(digest[8:12], 16) % 1000,
+        "alphanumeric_field": letters,
+        "_gs_op": "i",
+    }
 
 
-class FilterOptions(BaseModel):
-    """Columns of text, and the value that each must have."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class FilterTransform:
+class FilterTransform(TransformHooks):
     """Keeps rows whose columns equal the options."""
 
-    contract = 1
-    options = FilterOptions
-
-    def columns(self, options: FilterOptions) -> Mapping[str, str | None]:
-        return {}
-
-    def open(self, given: GivenTransform) -> "Filter":
-        return Filter(dict(given.options))
-
-
-@dataclass(frozen=True)
-class Filter:
-    """Keeps rows."""
-
-    wanted: Mapping[str, object]
-
-    def __call__(self, rows: pa.Table) -> NewRows:
-        wanted = {n: str(v) for n, v in self.wanted.items() if n in rows.column_names}
-        places = [
-            place
-            for place, row in enumerate(rows.select(list(wanted)).to_pylist())
-            if row == wanted
-        ]
-        return NewRows(rows=rows.take(pa.array(places, pa.int64())), of=places)
+    async def process_batch(self, data: pa.RecordBatch) -> pa.RecordBatch:
+        for name, value in self.given.options.model_dump().items():
+            if name in data.schema.names:
+                data = data.filter(pc.equal(data[name], value))
+        return data
 
 
 class PrintOptions(BaseModel):
@@ -102,7 +79,18 @@ class PrintOptions(BaseModel):
     mode: Literal["batch", "row"] = "row"
 
 
-class PrintSink(Console):
-    """Prints rows."""
+class PrintSink(SinkHooks):
+    """Prints rows: those of a batch as a table, or each as JSON."""
 
     options = PrintOptions
+
+    def process_batch(self, data: pa.RecordBatch) -> None:
+        said = self.given.options
+        assert isinstance(said, PrintOptions)
+        if said.mode == "row":
+            lines = [json.dumps(row, default=str) for row in data.to_pylist()]
+        else:
+            cells = [[str(row[name]) for name in data.schema.names] for row in data.to_pylist()]
+            lines = [" | ".join(row) for row in ([*data.schema.names], *cells)]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()

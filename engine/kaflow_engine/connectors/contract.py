@@ -13,6 +13,7 @@ from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.replaced import Replaced
 from kaflow_engine.measures import Measures
 from kaflow_engine.model.columns import Column
+from kaflow_engine.plugins.finalizing import Finalizing
 from kaflow_engine.plugins.metrics import PluginMetrics
 from kaflow_engine.state.answers import NO_ANSWERS, Answers
 
@@ -51,6 +52,8 @@ class Capabilities:
     """Whether a backfill may write there, beside the stream."""
     listed_keys: bool = False
     """Whether the key of a row may be several of its columns."""
+    finalizes: bool = False
+    """Whether its sinks hear of batches that are committed: each is a `FinalizingSink`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +161,10 @@ class Sink(Protocol):
             SinkError: It cannot be committed.
         """
         ...
+
+
+class FinalizingSink(Sink, Finalizing, Protocol):
+    """One output that hears, too, of batches that are committed by all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ SINKS, SOURCES, TRANSFORMS = "kaflow.sinks", "kaflow.sources", "kaflow.transform
 FORMATS, PREPROCESSORS = "kaflow.formats", "kaflow.preprocessors"
 SIDE_OUTPUTS = "kaflow.side_outputs"
 """Groups of entry points."""
-VERSION = 2
+VERSION = 3
 """Of the contracts of plugins; one that names none is of the first."""
 
 _PARTS = {

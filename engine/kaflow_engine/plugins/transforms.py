@@ -1,4 +1,4 @@
-"""What a plugin offers that is a kind of transform: the version of this contract is 2.
+"""What a plugin offers that is a kind of transform: the version of this contract is 3.
 
 A transform is given rows, each by itself, and gives none, one or several for each. It keeps nothing
 between calls: the same rows become the same, whenever and wherever that happens, for a batch that
@@ -48,6 +48,8 @@ class GivenTransform:
     """What was learned up to the batch before, by key: see `NewRows.learned`."""
     metrics: PluginMetrics = field(default_factory=lambda: PluginMetrics("", Measures()))
     """Records what it measures."""
+    batch: int = 0
+    """The number of the batch, the same when it runs again; 0: nothing is committed."""
 
     @property
     def logger(self) -> logging.Logger:
@@ -96,6 +98,9 @@ class TransformPluginKind(Protocol):
     One whose transforms learn has a method `merge(key, before, added)`: it returns the value of a
     key, None for no value, of the one before and of what was added in whatever order. Parts may be
     merged first: a value that it returned may be among those added.
+
+    One that wants to hear of batches that are committed has a method `finalizing(given)`: it
+    returns what hears of them on the driver, a `Finalizing`, or None.
     """
 
     @property

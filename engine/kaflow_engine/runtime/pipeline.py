@@ -208,8 +208,7 @@ class PipelineRun:
         run = self._prepare(directory, log, state, plan, source, control, start, carrier)
         run.left = batches_left(log, kept, start.epoch, plan.name)
         source.know(batch.found for batch in run.left)  # before any source looks for more
-        if run.group is not None:
-            resources.callback(run.group.close)
+        resources.callback(run.close)
         return run, log, state
 
     def _prepare(

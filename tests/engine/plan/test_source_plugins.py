@@ -24,16 +24,17 @@ from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline,
 from kaflow_engine.plugins.installed import SINKS, SOURCES
 from kaflow_engine.runtime.planning.columns import connection_of_source
 from kaflow_engine.runtime.planning.plan_codec import plan_of, plan_text
-from tests.conftest import FROZEN_PLUGIN, FROZEN_PLUGIN_2, OfferPlugins
+from tests.conftest import FROZEN_PLUGIN, FROZEN_PLUGIN_2, FROZEN_PLUGIN_3, OfferPlugins
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 HERE = "tests.engine.plan.test_source_plugins"
 FOUND = yaml.safe_load((FIXTURES / "errors" / "source_plugins.yaml").read_text())
 ROWS = [pytest.param(row, id=row["title"]) for row in FOUND]
-FROZEN = (FROZEN_PLUGIN, FROZEN_PLUGIN_2)
+FROZEN = (FROZEN_PLUGIN, FROZEN_PLUGIN_2, FROZEN_PLUGIN_3)
 IT_HAD = (
     "986f87b3804e13850cdce2970fbebfc4fc5558ece903bb870e40c74757bc6097",
     "8fd2e7088973075368c8c3c8e792686fce896461114e183668b74181108950f6",
+    "74f2a650dab52a1f6a0ec36ff0d0f201fbe42766fd53351fef031627a6375ad3",
 )
 """The checksums of the plugins that are never changed."""
 
@@ -73,7 +74,7 @@ class Failing(Replayed):
 
 
 class Later(Replayed):
-    contract = 3
+    contract = 4
 
 
 class Worded(Replayed):

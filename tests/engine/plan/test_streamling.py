@@ -18,8 +18,6 @@ from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import explain
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.project import check_project
-from kaflow_engine.plugins.installed import SINKS, SOURCES, TRANSFORMS
-from tests.conftest import OfferPlugins
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "streamling"
 WHOLE = sorted((FIXTURES / "seed").glob("*.yaml"))
@@ -35,23 +33,9 @@ CONFIG = Config.model_validate(
         },
     }
 )
-PLUGINS = "tests.plugins"
 
 
-@pytest.fixture(autouse=True)
-def installed(offer_plugins: OfferPlugins) -> None:
-    offer_plugins(
-        {
-            SOURCES: {
-                "acme_api.orders_source": f"{PLUGINS}.acme_api:OrdersSource",
-                "basic_plugin.random_source": f"{PLUGINS}.basic_plugin:RandomSource",
-            },
-            TRANSFORMS: {
-                "basic_plugin.filter_transform": f"{PLUGINS}.basic_plugin:FilterTransform"
-            },
-            SINKS: {"streamling.print_sink": f"{PLUGINS}.basic_plugin:PrintSink"},
-        }
-    )
+pytestmark = pytest.mark.usefixtures("example_plugins")
 
 
 def loaded(path: Path, settings: dict[str, str] | None = None) -> PipelineSpec:

@@ -1,5 +1,7 @@
 """The page about plugins: its examples are plugins that keep the laws, and pipelines that run."""
 
+import json
+import sqlite3
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -8,9 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kaflow_engine.connectors.contract import FinishedBatch, Output, TaskPart
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.measures import Measures
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.pipelines.loader import load_pipeline
@@ -25,6 +29,7 @@ from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines
 from kaflow_engine.testing.format_laws import *  # noqa: F403
 from kaflow_engine.testing.format_laws import FormatSubject
+from kaflow_engine.testing.sink_laws import OURS, rows_of
 from kaflow_engine.testing.transform_laws import TransformSubject
 from tests.conftest import OfferPlugins
 from tests.page import blocks
@@ -138,3 +143,26 @@ def test_the_transform_learns(page: ModuleType) -> None:
     made = found.transformed(found.rows)
     assert made.rows["is_record"].to_pylist() == [False, True, True]
     assert found.state_after(found.rows) == {"most": 9.0}
+
+
+def test_the_sink_with_hooks_has_each_row_once(page: ModuleType, tmp_path: Path) -> None:
+    output = Output(
+        name="acme.ledger:rows",
+        place="acme.ledger:rows",
+        columns=(Column("n", "BIGINT"),),
+        settings={"file": str(tmp_path / "rows.db")},
+    )
+    for number in (1, 2, 2, 3):  # each by a run of its own
+        outlet = page.Ledger().outlet
+        written = outlet.task(output, OURS).write(
+            TaskPart(rows=rows_of([number, number * 10]), batch=number, epoch=1)
+        )
+        sink = outlet.open(output, rows_of([]).schema, OURS, None)
+        sink.commit(FinishedBatch(number=number, mark="m", notes=written.notes))
+        sink.finalized(number)
+        sink.ended()
+    with sqlite3.connect(tmp_path / "rows.db") as file:
+        rows = [json.loads(row)["n"] for (row,) in file.execute("SELECT row FROM rows")]
+        epochs = file.execute("SELECT * FROM epochs").fetchall()
+    assert rows == [1, 10, 2, 20, 3, 30]
+    assert epochs == [("s-1", 3, 3)]

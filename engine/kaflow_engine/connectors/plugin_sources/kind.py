@@ -1,6 +1,7 @@
 """Plugins as kinds of sources."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.plugins.metrics import PluginMetrics
 
 if TYPE_CHECKING:
+    from kaflow_engine.connectors.journal.journal import Journal
     from kaflow_engine.connectors.plugin_sources.replayed import PluginSource
 
 PLUGIN_FOLDER = "plugin"
@@ -53,6 +55,7 @@ def opened(
     settings: Mapping[str, str],
     folder: Path,
     measures: Measures | None = None,
+    journal: "Journal | None" = None,
 ) -> Any:
     """Return the source of a plugin.
 
@@ -62,6 +65,7 @@ def opened(
         settings: What the configuration says of the plugin.
         folder: That of the journal.
         measures: Takes what it measures; None: nothing does.
+        journal: What its rows are written to; None: it replays.
 
     Raises:
         ModelError: The plugin is not there.
@@ -74,6 +78,12 @@ def opened(
         own = folder / PLUGIN_FOLDER
         metrics = PluginMetrics(params.type, measures or Measures())
         given = Given(name=name, options=options, settings=settings, folder=own, metrics=metrics)
+        if journal is not None:
+            given = replace(
+                given,
+                written=lambda: journal.end,
+                committed=lambda: journal.read_up_to or 0,
+            )
         return kind.open(given)
 
 

@@ -86,6 +86,11 @@ def _write(line: Line, piece: Piece, called: str, kind: str) -> None:
 
 def _open_plugin(inlet: Inlet) -> JournalledSource:
     found: JournalledSource = opened(
-        inlet.params, inlet.name, inlet.settings, inlet.journal.folder, inlet.measures
+        inlet.params,
+        inlet.name,
+        inlet.settings,
+        inlet.journal.folder,
+        inlet.measures,
+        inlet.journal,
     )
     return found

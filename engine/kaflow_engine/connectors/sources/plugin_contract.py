@@ -1,4 +1,4 @@
-"""What a plugin offers that is a kind of source: the version of this contract is 2.
+"""What a plugin offers that is a kind of source: the version of this contract is 3.
 
 A kind opens sources of one of two forms. One that *replays* gives the same rows for the same
 range, whenever it is asked. One that does not is read once: what it gives is written to a journal,
@@ -6,7 +6,7 @@ with the position to go on from, and is read from there.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,6 +40,10 @@ class Piece:
     """What to go on behind, as data for JSON; it is kept with the rows."""
 
 
+def _none() -> int:
+    return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """What a source is opened with."""
@@ -55,6 +59,10 @@ class Given:
     metrics: PluginMetrics = field(default_factory=lambda: PluginMetrics("", Measures()))
     """Records what it measures; of one that replays, which is read in many places, nothing is
     kept."""
+    written: Callable[[], int] = _none
+    """Returns how many of its rows were ever written down; of one that replays, 0."""
+    committed: Callable[[], int] = _none
+    """Returns how many of these are in batches that are committed, as far as that is known."""
 
     @property
     def logger(self) -> logging.Logger:

@@ -13,7 +13,11 @@ from typing import Literal
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from kaflow_engine.model.streamling.node_specs import PluginReadingSpec
+from kaflow_engine.model.streamling.node_specs import (
+    PluginNodeSpec,
+    PluginReadingSpec,
+    plugin_id,
+)
 from kaflow_engine.model.streamling.specs import (
     DynamicTable,
     HandlerTransform,
@@ -24,6 +28,7 @@ from kaflow_engine.model.streamling.specs import (
 )
 from kaflow_engine.model.streamling.sql.text import Select, SqlText
 from kaflow_engine.model.streamling.topology import Graph, Node
+from kaflow_engine.plugins.installed import SOURCES, loaded
 
 OPERATION = "_gs_op"
 Kind = Literal["changes", "rows", "inserts", "table"]
@@ -210,6 +215,8 @@ def _rows(
     match node.spec:
         case KafkaSource(topic=topic):
             return Rows(kind=topics[topic], key=key)
+        case PluginNodeSpec() if node.section == "sources":
+            return Rows(kind="rows" if _says_operation(node.spec) else "inserts", key=key)
         case SqlTransform() if node.sql is not None:
             return Rows(kind=_of_query(facts_of(node.sql), before), key=_key(node, before))
         case DynamicTable():
@@ -219,6 +226,16 @@ def _rows(
             return Rows(kind=before[0].kind, key=own)
         case _:
             return Rows(kind="inserts", key=key)
+
+
+def _says_operation(spec: PluginNodeSpec) -> bool:
+    """Tell whether the rows of a source have the column, as its plugin says."""
+    try:
+        kind = loaded(SOURCES, plugin_id(spec.type))
+        columns = kind.columns(kind.options.model_validate(dict(spec.options)))
+    except Exception:
+        return False  # planning says what is wrong with the plugin, or with its options
+    return OPERATION in (columns or {})
 
 
 def _key(node: Node, before: list[Rows]) -> tuple[str, ...]:

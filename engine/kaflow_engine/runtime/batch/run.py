@@ -1,14 +1,17 @@
 """One run of one pipeline on the driver: what its batches share."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import cast
 
 from pyspark.sql import SparkSession
 
+from kaflow_engine.connectors.contract import FinalizingSink
 from kaflow_engine.errors import LossSuspected
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.plugins.finalizing import Finalizing
 from kaflow_engine.runtime.batch.batch_limit import BatchLimit
 from kaflow_engine.runtime.batch.dead_letter_limit import check_budget
 from kaflow_engine.runtime.batch.position import Position
@@ -18,6 +21,7 @@ from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.batch.stop import Ending, Limits
 from kaflow_engine.runtime.batch.task_metrics import side_output_errors
 from kaflow_engine.runtime.sink.consumer_group import GroupReporter
+from kaflow_engine.runtime.sink.opening import hearing_of
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history import Histories, ends_of_histories, still_ahead
 from kaflow_engine.runtime.source.inputs import Inputs
@@ -62,6 +66,11 @@ class Run:
     """Records that this run has read."""
     dead_letters: int = 0
     """Dead letters that it has sent."""
+    _hearing: Sequence[Finalizing] = field(init=False)
+    """What of transforms hears of batches that are committed; sinks hear themselves."""
+
+    def __post_init__(self) -> None:
+        self._hearing = hearing_of(self.plan, self.runner.connections)
 
     def batch(
         self, ranges: Ranges, records: Records | None = None, bounded_end: bool = False
@@ -140,6 +149,24 @@ class Run:
             self._after(done, record.ranges, self.ends.ask(record.ranges))
         return done
 
+    def say_committed(self) -> None:
+        """Tell plugins up to which batch all is committed."""
+        for each in self._finalizing() if self.standing.batch else ():
+            each.finalized(self.standing.batch)
+
+    def close(self) -> None:
+        """Let go of what is not the session's."""
+        if self.group is not None:
+            self.group.close()
+        for each in self._finalizing():
+            each.ended()
+
+    def _finalizing(self) -> Iterator[Finalizing]:
+        for sink in self.runner.sinks:
+            if sink.capabilities.finalizes:
+                yield cast(FinalizingSink, sink)
+        yield from self._hearing
+
     def forget_read(self) -> None:
         """Tell sources what no batch will read again."""
         for name, source in self.runner.source.named.items():
@@ -177,4 +204,5 @@ class Run:
         if self.runner.kept is not None:
             self.runner.kept.forget()
         self.forget_read()
+        self.say_committed()
         check_budget(self.plan, self.records, self.dead_letters)

@@ -1,16 +1,22 @@
 """What a run delivers with: its connections, and all of its sinks."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.contract import Sink
+from kaflow_engine.connectors.hooked.calls import hook_errors
 from kaflow_engine.connectors.record_sink import RecordSink
 from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.transforms import PluginTransformParams, Transform
 from kaflow_engine.model.config import Config
+from kaflow_engine.plugins.finalizing import Finalizing
+from kaflow_engine.plugins.transforms import transform_plugin
 from kaflow_engine.runtime.sink.outputs import open_outputs
 from kaflow_engine.state.log.batch_log import StateRecord
 from kaflow_engine.state.storage.store import Store
+from kaflow_engine.transforms.plugin.rows import given_transform
 
 
 def sinks_of_run(
@@ -63,3 +69,30 @@ def connections_of(config: Config) -> Connections:
     files = {("files", ""): {"warehouse": str(Path(config.warehouse).absolute())}}
     secrets = {("secrets", ""): config.secrets}
     return Connections({**named, **plugins, **files, **secrets})
+
+
+def hearing_of(plan: Flow, connections: Connections) -> tuple[Finalizing, ...]:
+    """Return what hears of the commits of a plan.
+
+    Raises:
+        ModelError: A plugin is not installed any more.
+        SinkUnfit: One fails.
+    """
+    return tuple(_hearing(plan, connections))
+
+
+def _hearing(plan: Flow, connections: Connections) -> Iterator[Finalizing]:
+    for operator in plan.operators:
+        if not isinstance(operator, Transform):
+            continue
+        params = operator.params
+        if not isinstance(params, PluginTransformParams):
+            continue
+        kind = transform_plugin(params.plugin)
+        made = getattr(kind, "finalizing", None)  # of kinds from version 3 of the contract on
+        if made is None:
+            continue
+        with hook_errors(f"plugin '{params.plugin}' of '{operator.name}'", "finalizing"):
+            found = made(given_transform(operator, params, connections.of(params.plugin, None)))
+        if found is not None:
+            yield found

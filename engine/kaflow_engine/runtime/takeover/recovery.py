@@ -37,6 +37,7 @@ def recover(run: Run, log: BatchLog, directory: Path) -> None:
         log: The batch log.
         directory: Of the state.
     """
+    run.say_committed()  # whoever committed it may not have come to that
     at = run.standing.offsets
     check_unchanged(run.spark, {t: h for t, h in run.histories.items() if t in at}, at)
     left = [*run.left[:-1], *(recut(run, log, last) for last in run.left[-1:])]

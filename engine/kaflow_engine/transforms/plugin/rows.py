@@ -1,6 +1,7 @@
 """Rows that go through the transform of a plugin."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -56,17 +57,16 @@ class PluginRows:
         return found
 
     def _opened(self, batch: TransformBatch) -> TransformPlugin:
-        kind, transform = transform_plugin(self._params.plugin), self._transform
+        plugin = self._params.plugin
+        kind = transform_plugin(plugin)
         try:
+            given = given_transform(self._transform, self._params, batch.connection(plugin, ""))
             return kind.open(
-                GivenTransform(
-                    name=transform.name,
-                    options=kind.options.model_validate(dict(self._params.options)),
-                    settings=batch.connection(self._params.plugin, ""),
-                    columns={column.name: column.type for column in transform.columns},
-                    results={column.name: column.type for column in transform.results},
+                replace(
+                    given,
                     state=batch.states.get(self._owner.text, {}),
-                    metrics=PluginMetrics(self._params.plugin, batch.measures),
+                    metrics=PluginMetrics(plugin, batch.measures),
+                    batch=batch.batch if batch.mark else 0,
                 )
             )
         except _OUTAGES as error:
@@ -130,6 +130,20 @@ class PluginRows:
 
     def _none(self) -> pa.Table:
         return pa.table({name: pa.nulls(0) for name in self._names})
+
+
+def given_transform(
+    transform: Transform, params: PluginTransformParams, settings: Mapping[str, str]
+) -> GivenTransform:
+    """Return what a plugin is told of its transform, wherever that is."""
+    kind = transform_plugin(params.plugin)
+    return GivenTransform(
+        name=transform.name,
+        options=kind.options.model_validate(dict(params.options)),
+        settings=settings,
+        columns={column.name: column.type for column in transform.columns},
+        results={column.name: column.type for column in transform.results},
+    )
 
 
 def outcome(made: NewRows, count: int, names: Sequence[str], start: int = 0) -> Transformed:
