@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.options import Options, read_options
+from bench.options import CHANGE_RUNS, Options, read_options
 from bench.report.page import write_page
 from bench.report.results import combined, judged, machine
 from bench.runs import Runs
@@ -31,7 +31,7 @@ def run_benchmark(options: Options) -> dict[str, Any]:
         scratch = resources.enter_context(TemporaryDirectory(prefix="kaflow-bench-"))
         broker = resources.enter_context(Broker())
         registry = None
-        if "e" in options.only:
+        if {"e", *CHANGE_RUNS} & {*options.only}:
             registry = resources.enter_context(SchemaRegistry()).url
         folder = options.keep or Path(scratch)
         runs = Runs(options=options, broker=broker, registry=registry, folder=folder)

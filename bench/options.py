@@ -8,9 +8,11 @@ from pathlib import Path
 
 CONNECTED_RUNS = "opqrst"
 """Into another system, or through one."""
+CHANGE_RUNS = "xy"
+"""Changes in Avro, by files of Streamling."""
 SQLFLOW_RUNS = "uvz"
 """Files of SQLFlow."""
-RUNS = ("floor", *"abcdefgh", *"jklmn", *CONNECTED_RUNS, *SQLFLOW_RUNS, "w")
+RUNS = ("floor", *"abcdefgh", *"jklmn", *CONNECTED_RUNS, *SQLFLOW_RUNS, "w", *CHANGE_RUNS)
 """In the order in which a round takes them; the shares of each step (`i`) come with a and b."""
 
 HERE = Path(__file__).parent

@@ -39,6 +39,10 @@ TOTALS_OF_TIERS = """
     GROUP BY c.user_id
 """
 
+PROJECTION = "SELECT id, account, amount FROM changes"
+
+CHANGE_FILTER = "SELECT * FROM changes WHERE status = 'active'"
+
 CLICK = "{user_id: VARCHAR, action: VARCHAR, timestamp: BIGINT, amount: DOUBLE, sid: VARCHAR}"
 PROFILE = "{user_id: VARCHAR, subscription_tier: VARCHAR, full_name: VARCHAR}"
 BALANCE = "{user_id: VARCHAR, balance: BIGINT}"
@@ -191,6 +195,26 @@ def receiving(name: str, port: int) -> str:
     source = f'{{type: webhook, listen: "127.0.0.1:{port}", path: /in, columns: {columns}}}'
     output = '{query: "SELECT id, amount FROM requests WHERE amount > 1", type: blackhole}'
     return f"name: {name}\nsources:\n  requests: {source}\noutputs:\n  - {output}\n"
+
+
+def changing(query: str, topic: str, output: str) -> str:
+    """Changes in Avro through SQL, as a file of Streamling.
+
+    Args:
+        query: Over `changes`.
+        topic: Their topic.
+        output: Topic of the rows.
+    """
+    return dedent(
+        f"""
+        sources:
+          changes: {{type: kafka, topic: {topic}, primary_key: id}}
+        transforms:
+          made: {{type: sql, primary_key: id, sql: "{query}"}}
+        sinks:
+          out: {{type: kafka, from: made, topic: {output}, data_format: json}}
+        """
+    )
 
 
 def _through(name: str, clicks: str, said: str) -> str:

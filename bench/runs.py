@@ -53,11 +53,13 @@ class Runs:
 
     def fill(self) -> None:
         """Register schemas and fill all topics that the chosen runs read."""
-        schemas = (0, 0)
-        if "e" in self.options.only and self.registry is not None:
+        schemas: dict[str, int] = {}
+        if self.registry is not None:
             registry = Registry(url=self.registry)
-            ids = [registry.register(name, json.dumps(s), "AVRO") for name, s in SCHEMAS.items()]
-            schemas = (ids[0], ids[1])
+            schemas = {
+                topic: registry.register(f"{topic}-value", json.dumps(schema), "AVRO")
+                for topic, schema in SCHEMAS.items()
+            }
         fills = fills_for(self.options.only, self.options.sizes, self.options.seed, schemas)
         load(self.broker.settings, fills)
 
@@ -97,11 +99,16 @@ class Runs:
                 "n", lambda name: pipelines.grouping_joined(name, "clicks", "profiles", name)
             ),
             "w": self._requests,
+            "x": lambda: self._throughput("x", self._changes(pipelines.PROJECTION)),
+            "y": lambda: self._throughput("y", self._changes(pipelines.CHANGE_FILTER)),
         }
         return runs[run]()
 
     def _filtering(self, clicks: str = "clicks") -> Callable[[str], str]:
         return lambda name: pipelines.filtering(name, clicks, name)
+
+    def _changes(self, query: str) -> Callable[[str], str]:
+        return lambda name: pipelines.changing(query, "avro_changes", name)
 
     def _enriching(
         self, clicks: str = "clicks", profiles: str = "profiles", **more: Any

@@ -13,7 +13,7 @@ START = 1_767_225_600_000
 """Event time of the first record, epoch milliseconds."""
 
 Message = dict[str, object]
-"""What `produce_batch` takes: value and key; it takes no timestamp."""
+"""What `produce` takes: value and key, and headers where there are some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +145,35 @@ def _avro_profiles(fill: Fill, numbers: np.ndarray, rng: np.random.Generator) ->
     ]
 
 
+def _changes(fill: Fill, numbers: np.ndarray, rng: np.random.Generator) -> list[Message]:
+    """Changes as Debezium's converters leave them: 76 bytes each, the operation in a header."""
+    head = b"\0" + struct.pack(">I", fill.schema)
+    double = struct.Struct("<d").pack
+    rows = zip(_users(fill, numbers, rng), _times(fill, numbers), numbers.tolist(), strict=True)
+    found: list[Message] = []
+    for user, at, number in rows:
+        name = b"account-%08d" % user
+        value = b"".join(
+            (
+                head,
+                zigzag(1_000_000_000 + user),
+                _text(name),
+                double((number % 1000) / 10),
+                _text(b"active" if number % 2 else b"closed"),
+                zigzag(at),
+            )
+        )
+        value += _text(b"x" * (CHANGE_BYTES - len(value) - 1))
+        found.append(
+            {"key": name, "value": value, "headers": [("dbz.op", _OPERATIONS[number % 4])]}
+        )
+    return found
+
+
+CHANGE_BYTES = 76
+_OPERATIONS = (b"c", b"u", b"u", b"r")
+
+
 def _text(data: bytes) -> bytes:
     return zigzag(len(data)) + data
 
@@ -179,6 +208,15 @@ CLICK_SCHEMA = avro_schema(
 PROFILE_SCHEMA = avro_schema(
     "Profile", user_id="string", subscription_tier="string", full_name="string"
 )
+CHANGE_SCHEMA = avro_schema(
+    "Change",
+    id="long",
+    account="string",
+    amount="double",
+    status="string",
+    updated_at="long",
+    note="string",
+)
 
 Make = Callable[[Fill, np.ndarray, np.random.Generator], list[Message]]
 
@@ -190,4 +228,5 @@ KINDS: Mapping[str, Make] = {
     "purchases": _purchases,
     "avro_clicks": _avro_clicks,
     "avro_profiles": _avro_profiles,
+    "avro_changes": _changes,
 }

@@ -1,10 +1,10 @@
 """Which topics each run needs, and how they are filled."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from bench.feed.data import CLICK_SCHEMA, PROFILE_SCHEMA, Fill
-from bench.options import CONNECTED_RUNS, SQLFLOW_RUNS, Sizes
+from bench.feed.data import CHANGE_SCHEMA, CLICK_SCHEMA, PROFILE_SCHEMA, Fill
+from bench.options import CHANGE_RUNS, CONNECTED_RUNS, SQLFLOW_RUNS, Sizes
 
 BIG_EVENTS = 0.5
 """Events of run f, as a share of those of the others: its time goes into the dimension."""
@@ -19,9 +19,11 @@ WINDOW_SPAN = 12 * 60_000
 HOP_KEYS = 0.1
 """Keys of run l, as a share of those of the others: each event counts in five windows."""
 
+NONE: Mapping[str, int] = {}
+
 
 def fills_for(
-    only: Sequence[str], sizes: Sizes, seed: int, schemas: tuple[int, int] = (0, 0)
+    only: Sequence[str], sizes: Sizes, seed: int, schemas: Mapping[str, int] = NONE
 ) -> list[Fill]:
     """Return the topics of some runs, each once.
 
@@ -29,11 +31,19 @@ def fills_for(
         only: The runs.
         sizes: How large.
         seed: Equal seeds give equal values.
-        schemas: Ids of the writer schemas of clicks and profiles.
+        schemas: Ids of the writer schemas, by topic.
     """
     keys, events = sizes.keys, sizes.events
     clicks = Fill(topic="clicks", kind="clicks", records=events, keys=keys, seed=seed)
     profiles = Fill(topic="profiles", kind="profiles", records=keys, keys=keys, seed=seed)
+    changes = Fill(
+        topic="avro_changes",
+        kind="avro_changes",
+        records=events,
+        keys=keys,
+        seed=seed,
+        schema=schemas.get("avro_changes", 0),
+    )
     by_run: dict[str, list[Fill]] = {
         "floor": [clicks],
         "a": [clicks],
@@ -50,7 +60,7 @@ def fills_for(
                 records=events,
                 keys=keys,
                 seed=seed,
-                schema=schemas[0],
+                schema=schemas.get("avro_clicks", 0),
             ),
             Fill(
                 topic="avro_profiles",
@@ -58,7 +68,7 @@ def fills_for(
                 records=keys,
                 keys=keys,
                 seed=seed,
-                schema=schemas[1],
+                schema=schemas.get("avro_profiles", 0),
             ),
         ],
         "f": [
@@ -108,10 +118,15 @@ def fills_for(
         ],
         "n": [clicks, profiles],
         **{run: [clicks] for run in (*CONNECTED_RUNS, *SQLFLOW_RUNS)},
+        **{run: [changes] for run in CHANGE_RUNS},
     }
     found = {fill.topic: fill for run in only for fill in by_run.get(run, [])}
     return list(found.values())
 
 
-SCHEMAS = {"avro_clicks-value": CLICK_SCHEMA, "avro_profiles-value": PROFILE_SCHEMA}
-"""Subject to schema, to be registered before run e."""
+SCHEMAS = {
+    "avro_clicks": CLICK_SCHEMA,
+    "avro_profiles": PROFILE_SCHEMA,
+    "avro_changes": CHANGE_SCHEMA,
+}
+"""Topic to the schema of its values, to be registered before runs that need a registry."""

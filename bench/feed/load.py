@@ -2,7 +2,8 @@
 
 import multiprocessing
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -53,12 +54,25 @@ def send(kafka: KafkaSettings, fills: Sequence[Fill], share: int, of: int) -> No
         for chunk in range(share, fill.chunks, of):
             while len(producer) > _QUEUED and not failed:
                 producer.poll(0.05)
-            sent = messages(fill, chunk)
-            taken = producer.produce_batch(
-                fill.topic, sent, partition=chunk % fill.partitions, on_delivery=delivered
-            )
+            sent, partition = messages(fill, chunk), chunk % fill.partitions
+            taken = _produced(producer, fill.topic, sent, partition, delivered)
             if taken < len(sent) or failed:
                 raise SinkError(f"topic '{fill.topic}' does not take records: {failed[:1]}")
     left = producer.flush(_FLUSH_S)
     if failed or left:
         raise SinkError(f"{left or len(failed)} records were not taken: {failed[:1]}")
+
+
+def _produced(
+    producer: Producer,
+    topic: str,
+    sent: list[Any],
+    partition: int,
+    delivered: Callable[[KafkaError | None, Message], None],
+) -> int:
+    """Produce messages, and return how many were taken; a batch of them takes no headers."""
+    if "headers" not in sent[0]:
+        return producer.produce_batch(topic, sent, partition=partition, on_delivery=delivered)
+    for message in sent:
+        producer.produce(topic, **message, partition=partition, on_delivery=delivered)
+    return len(sent)

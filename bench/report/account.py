@@ -6,6 +6,8 @@ from kaflow_engine.errors import RunError
 
 _KEPT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys("aopqrs", ("emitted", "filtered")),
+    # an update that does not pass leaves as a delete
+    "y": ("emitted", "filtered"),
     # clicks that no one follows up wait and expire
     "h": ("emitted", "waiting", "expired"),
     # what tables take

@@ -27,6 +27,8 @@ TITLES: Mapping[str, str] = {
     "t": "(t) each row through an HTTP service",
     "u": "(u) SQLFlow: count and sum, batches of 5,000",
     "v": "(v) SQLFlow: each message with its user of Postgres",
+    "x": "(x) changes in Avro: project",
+    "y": "(y) changes in Avro: filter",
     "z": "(z) SQLFlow: count and sum, batches of 100",
 }
 

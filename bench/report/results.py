@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from bench.measure.rates import median
+from bench.options import CHANGE_RUNS
 
 Tree: TypeAlias = "float | dict[str, Tree]"
 """Numbers by name, to any depth."""
@@ -53,6 +54,10 @@ GOALS = (
     Goal(what="(u) SQLFlow, batches of 5,000, records/s", path=("u", RATE), wanted=300_000),
     Goal(what="(v) SQLFlow, users of Postgres, records/s", path=("v", RATE), wanted=100_000),
     Goal(what="(z) SQLFlow, batches of 100, records/s", path=("z", RATE), wanted=50_000),
+    *(
+        Goal(what=f"({run}) changes/s, two cores", path=(run, RATE), wanted=200_000)
+        for run in CHANGE_RUNS
+    ),
     *(
         Goal(
             what=f"({run}) largest Python worker, MiB",

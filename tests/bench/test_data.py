@@ -8,7 +8,16 @@ from typing import Any
 import fastavro
 import pytest
 
-from bench.feed.data import CHUNK, CLICK_SCHEMA, KINDS, PROFILE_SCHEMA, Fill, messages, zigzag
+from bench.feed.data import (
+    CHANGE_SCHEMA,
+    CHUNK,
+    CLICK_SCHEMA,
+    KINDS,
+    PROFILE_SCHEMA,
+    Fill,
+    messages,
+    zigzag,
+)
 from bench.feed.fills import fills_for
 from bench.options import RUNS, Sizes
 
@@ -80,3 +89,14 @@ def test_each_run_has_its_topics_once(run: str):
     topics = [fill.topic for fill in fills_for([run, run, "b"], Sizes(), 1)]
     assert len(topics) == len(set(topics))
     assert {"clicks", "profiles"} <= set(topics)
+
+
+def test_changes_are_records_of_76_bytes_with_their_operation():
+    found = messages(_fill("avro_changes", schema=7), 0)
+    assert {len(m["value"]) for m in found} == {76}  # type: ignore[arg-type]
+    (operation,) = found[1]["headers"]  # type: ignore[misc]
+    assert operation == ("dbz.op", b"u")
+    body = io.BytesIO(found[1]["value"][5:])  # type: ignore[index]
+    row: Any = fastavro.schemaless_reader(body, CHANGE_SCHEMA, None)  # type: ignore[arg-type]
+    assert (row["account"], row["status"]) == (found[1]["key"].decode(), "active")  # type: ignore[attr-defined]
+    assert body.read() == b""

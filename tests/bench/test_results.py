@@ -63,7 +63,7 @@ def _result() -> dict[str, Any]:
     shares = dict.fromkeys(STEPS, 1 / len(STEPS))
     more = {"rss_mb": 1_500.0, "worker_mb": 400.0, "shares": shares}
     more["cpu_s_per_million"] = {"driver": 0.5, "jvm": 3.0, "worker": 4.25, "broker": 1.0}
-    rates: dict[str, float] = {run: 100_000.0 for run in "abcdefhjklmnopqrstuvz"}
+    rates: dict[str, float] = {run: 100_000.0 for run in "abcdefhjklmnopqrstuvxyz"}
     rounds = [_round(1_000_000, **rates)]
     for run in rates:
         rounds[0][run] |= more
