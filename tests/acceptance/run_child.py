@@ -11,6 +11,7 @@ from pathlib import Path
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.project import load_checked
 from kaflow_engine.runtime.application import run_backfill, run_pipelines
 from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.tasks.crash import VARIABLE
@@ -25,7 +26,7 @@ def killed_at(point, batch, spec, config, wanted=None, packages=()):
     Args:
         point: Where.
         batch: Of which batch.
-        spec: The pipeline.
+        spec: The pipeline; or a file, which goes on for what comes later, or a folder.
         config: Its configuration.
         wanted: The range of a backfill; None: the stream, until it has caught up.
         packages: Folders of packages that are installed for it.
@@ -35,14 +36,19 @@ def killed_at(point, batch, spec, config, wanted=None, packages=()):
 
 
 def ran(spec, config, packages=()):
-    """Run a pipeline until it has caught up."""
+    """Run a pipeline, or all of a folder, until it has caught up; return what it printed."""
     done = _run(spec, config, None, packages, {})
     assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 def _run(spec, config, wanted, packages, environment):
+    in_files = isinstance(spec, Path)
     given = {
-        "spec": spec.model_dump(mode="json", by_alias=True, exclude_unset=True),
+        "files": str(spec) if in_files else None,
+        "spec": None
+        if in_files
+        else spec.model_dump(mode="json", by_alias=True, exclude_unset=True),
         "config": config.model_dump(mode="json", by_alias=True, exclude_unset=True),
         "range": [wanted.start, wanted.end, wanted.force] if wanted else None,
     }
@@ -65,12 +71,18 @@ def main():
     config = Config.model_validate(asked["config"])
     java = {"spark.driver.extraJavaOptions": SHORT_LIVED}
     config = config.model_copy(update={"spark": config.spark.model_copy(update={"conf": java})})
-    (planned,) = prepare([PipelineSpec.model_validate(asked["spec"])], config)
-    if asked["range"] is None:
-        run_pipelines([planned.plan], config, until_caught_up=True)
+    if asked["files"] is None:
+        specs = [PipelineSpec.model_validate(asked["spec"])]
     else:
+        specs = load_checked([Path(asked["files"])], config, {}).pipelines
+    plans = [each.plan for each in prepare(specs, config)]
+    if asked["range"] is None:
+        ends = asked["files"] is None or Path(asked["files"]).is_dir()
+        run_pipelines(plans, config, until_caught_up=ends)
+    else:
+        (plan,) = plans
         start, end, force = asked["range"]
-        run_backfill(planned.plan, config, Backfill(start=start, end=end, force=force))
+        run_backfill(plan, config, Backfill(start=start, end=end, force=force))
 
 
 if __name__ == "__main__":

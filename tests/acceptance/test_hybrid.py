@@ -9,9 +9,11 @@ import pytest
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.project import load_checked
 from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.kills import share
 from tests.acceptance.run_child import killed_at
@@ -31,6 +33,33 @@ KILLS = [
     ("before_commit_log", 7),
 ]
 """Around the handover: the phases take five batches."""
+OF_FILES = [
+    ("batch_logged", 2),
+    ("before_commit_log", 2),
+    ("commit_logged", 2),
+    ("batch_logged", 3),
+    ("before_changes", 3),
+    ("before_commit", 3),
+    ("committed", 3),
+    ("before_commit_log", 3),
+    ("commit_logged", 3),
+    ("batch_logged", 4),
+]
+"""The same for a file of Streamling, whose one table takes two batches."""
+FILE = """\
+sources:
+  orders:
+    type: hybrid
+    primary_key: id
+    schema: {{id: BIGINT, u: VARCHAR}}
+    bounded_sources:
+      - {{source_type: clickhouse, table_name: {name}}}
+    unbounded_source: {{source_type: kafka, topic: {name}.topic, data_format: json}}
+    offset_table: {{partition_column: part, offset_column: off}}
+sinks:
+  rows: {{type: postgres, from: orders, schema: {name}, table: orders}}
+  events: {{type: kafka, from: orders, topic: {name}.out, data_format: json, topic_partitions: 2}}
+"""
 
 
 def row(partition, offset):
@@ -153,3 +182,27 @@ def test_a_handover_that_the_topic_does_not_reach(spark, config, tmp_path, place
     spec = spec_of(places, tmp_path / "old", handover={"offsets": {"0": 5, "2": 0}})
     with pytest.raises(SourceUnfit, match="says no offset of partition 1 of topic"):
         run(spec, config, spark)
+
+
+@pytest.mark.parametrize("place", share(OF_FILES, 1), ids=str)
+def test_a_file_of_streamling_hands_over(
+    broker, spark, postgres, clickhouse, config, tmp_path, places, place
+):
+    """Each row leaves once, and the table has the last one of each key."""
+    connection = {"connections": {"clickhouse_source": clickhouse.connection}}
+    there = {"connections": {"postgres_sink": {"url": postgres.url}}}
+    said = config.model_dump(by_alias=True, exclude_unset=True)
+    config = Config.model_validate({**said, "clickhouse": connection, "postgres": there})
+    path = tmp_path / f"{places}.yaml"
+    path.write_text(FILE.format(name=places))
+    killed_at(*place, path, config)
+    archive(clickhouse, places, range(ARCHIVED, ALL_OF_TOPIC))  # the topic has them, too
+    (spec,) = load_checked([path], config, {}).pipelines
+    assert run(spec, config, spark, until_caught_up=True).ending == "caught up"
+    ids = [row(p, offset)["id"] for offset in range(ALL_OF_TOPIC) for p in range(PARTITIONS)]
+    sent = read_all(broker.settings, f"{places}.out").to_pylist()
+    assert Counter(json.loads(each["value"])["id"] for each in sent) == Counter(ids)
+    with psycopg.connect(postgres.url) as connection:
+        found = connection.execute(f"SELECT id, u FROM {places}.orders").fetchall()
+    assert {(number, f"u{number % 1000 % 7}") for number in ids} == {*found}
+    assert len(found) == len(ids)
