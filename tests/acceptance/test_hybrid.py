@@ -38,7 +38,7 @@ OF_FILES = [
     ("before_commit_log", 2),
     ("commit_logged", 2),
     ("batch_logged", 3),
-    ("before_changes", 3),
+    ("rows_produced", 3),
     ("before_commit", 3),
     ("committed", 3),
     ("before_commit_log", 3),

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
 POINTS = (
     "batch_logged",
-    "before_changes",
+    "rows_produced",
     "before_commit",
     "committed",
     "before_table",

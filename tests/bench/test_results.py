@@ -120,7 +120,7 @@ def test_a_page_of_a_few_runs_has_no_empty_parts():
 def test_the_plot_is_well_formed_and_to_scale():
     tree = ElementTree.fromstring(plot(_result()))
     bars = [float(e.attrib["width"]) for e in tree.iter() if e.attrib.get("height") == "22"]
-    assert len(bars) == 19
+    assert len(bars) == 21
     assert bars[0] == pytest.approx(10 * bars[1], rel=0.01)
 
 

@@ -20,7 +20,7 @@ from kaflow_engine.api.hooks import (
     TransformUnfit,
 )
 from kaflow_engine.connectors.contract import FinishedBatch, Output, Owner, TaskPart
-from kaflow_engine.connectors.hooked.sink import HookedSink
+from kaflow_engine.connectors.hooked.sink import HookedSink, hook_rows
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plugins.installed import SINKS, TRANSFORMS, loaded
 from kaflow_engine.testing.sink_laws import OURS, rows_of
@@ -121,6 +121,27 @@ def test_a_start_asks_what_a_sink_has(kind: type[SinkHooks], held: list[Any]) ->
     assert [(each.state, each.generation, each.batch) for each in found] == held
     assert outlet.look(OUTPUT, schema, Owner(state="", generation=0)) == ()
     assert CALLED == ([("initialize", "s-1"), ("terminate",)] if held else [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (False, [{"n": 1, "g": "a", "_gs_op": "i"}, {"n": 2, "g": "b", "_gs_op": "i"}]),
+        (True, [{"n": 1, "g": "a", "_gs_op": "u"}, {"n": 2, "g": None, "_gs_op": "d"}]),
+    ],
+)
+def test_a_row_that_goes_has_its_key(changes: bool, said: list[Mapping[str, Any]]) -> None:
+    columns = (Column("n", "BIGINT"), Column("g", "VARCHAR"))
+    output = replace(OUTPUT, columns=columns, key="n", changes=changes)
+    rows = rows_of([1, 2]).append_column("g", pa.array(["a", "b"]))
+    if changes:
+        gone = {"n": [1, None], "g": ["a", None], "$key": ["1", "2"], "$deleted": [False, True]}
+        for name, values in gone.items():
+            place = rows.schema.get_field_index(name)
+            array = pa.array(values, rows.schema.field(name).type)
+            rows = rows.set_column(place, name, array)
+    (found,) = hook_rows(output, rows)
+    assert found.to_pylist() == said
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ from kaflow_engine.connectors.hooked.calls import (
     hook_errors,
 )
 from kaflow_engine.connectors.unheld import UnheldRows
-from kaflow_engine.flow.records import DELETED
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.records import DELETED, KEY
 from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:
@@ -256,13 +257,21 @@ class HookedSink(UnheldRows):
 
 
 def hook_rows(output: Output, rows: "pa.Table") -> "Sequence[pa.RecordBatch]":
-    """Return rows as hooks are given them: the columns of an output and what happens to each."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    """Return rows as hooks are given them: the columns of an output and what happens to each; of
+    one that goes, its key alone."""
+    from kaflow_engine.duck.queries import query
 
-    found = rows.select([column.name for column in output.columns])
-    if OPERATION not in found.column_names:
-        stays = pa.scalar("u" if output.changes else "i")
-        said = pc.if_else(rows[DELETED], pa.scalar("d"), stays)
-        found = found.append_column(OPERATION, said)
+    columns = [identifier(column.name) for column in output.columns]
+    for place, column in enumerate(output.columns):
+        if column.name == output.key:
+            gone = f"TRY_CAST({identifier(KEY)} AS {column.type})"
+            name = columns[place]
+            columns[place] = (
+                f"CASE WHEN {identifier(DELETED)} THEN {gone} ELSE {name} END AS {name}"
+            )
+    if OPERATION not in rows.column_names:
+        stays = "u" if output.changes else "i"
+        said = f"CASE WHEN {identifier(DELETED)} THEN 'd' ELSE '{stays}' END"
+        columns.append(f"{said} AS {OPERATION}")
+    found = query(f"SELECT {', '.join(columns)} FROM rows", rows)
     return found.combine_chunks().to_batches(max_chunksize=_MOST_ROWS)
