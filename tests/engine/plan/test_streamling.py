@@ -118,6 +118,19 @@ def test_where_the_topic_of_a_hybrid_source_begins(
     assert found.may_repeat is ("start_at" in handover)
 
 
+def test_rows_with_a_key_ask_a_table_of_postgres(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    topic = {"type": "kafka", "topic": "t", "primary_key": "id", "data_format": "json"}
+    sources = {"orders": {**topic, "schema": {"id": "BIGINT", "name": "VARCHAR"}}}
+    known = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "known"}
+    asked = "SELECT * FROM orders WHERE dynamic_table_check('known', name)"
+    transforms = {"known": known, "some": {"type": "sql", "sql": asked, "primary_key": "id"}}
+    sinks = {"out": {"type": "postgres", "from": "some", "schema": "s", "table": "t"}}
+    file = {"sources": sources, "transforms": transforms, "sinks": sinks}
+    path.write_text(yaml.safe_dump(file))
+    assert draw(explain(loaded(path), CONFIG))
+
+
 def test_a_file_may_be_json(tmp_path: Path) -> None:
     whole = FIXTURES / "seed" / "quick_start.yaml"
     path = tmp_path / "quick_start.json"

@@ -191,6 +191,8 @@ def _reads_a_column(graph: Graph, source: Node, key: tuple[str, ...]) -> bool:
                 pass
         if node.sql is not None and isinstance(node.spec, SqlTransform):
             facts = facts_of(node.sql)
+            if _asks_a_database(graph, node):
+                return True
             if facts.sets or (not facts.grouped and (facts.parts > 1 or facts.unnested)):
                 return True
             if node.name in keys and not _same(node.spec.primary_key, keys[node.name]):
@@ -199,6 +201,12 @@ def _reads_a_column(graph: Graph, source: Node, key: tuple[str, ...]) -> bool:
             if not _same(node.spec.primary_key, keys[node.reads[0]]):
                 return True
     return False
+
+
+def _asks_a_database(graph: Graph, node: Node) -> bool:
+    """Tell whether a query asks a dynamic table that is kept elsewhere, which only events can."""
+    asked = (graph.nodes[name].spec for name, _ in node.asks if name in graph.nodes)
+    return any(isinstance(spec, DynamicTable) and spec.sql is None for spec in asked)
 
 
 def _same(asked: tuple[str, ...], key: tuple[str, ...]) -> bool:
