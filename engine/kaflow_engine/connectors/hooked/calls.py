@@ -1,10 +1,10 @@
 """Hooks are called alike, be they plain or `async`, and fail alike."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from inspect import isawaitable
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 from weakref import finalize
 
 from pydantic import BaseModel, ConfigDict
@@ -15,10 +15,6 @@ T = TypeVar("T")
 
 CONTRACT = 3
 """The version of the contracts of plugins that has hooks."""
-PLACE = "$row"
-"""The column of the rows of a transform that says of which row each is made."""
-OPERATION = "_gs_op"
-"""The column of the rows of a sink that says what happens to each: `i`, `u` or `d`."""
 
 
 class AnyOptions(BaseModel):
@@ -75,9 +71,3 @@ def hook_errors(called: str, hook: str) -> Generator[None]:
             f"{called} fails at '{hook}': {type(error).__name__}: {error}",
             hint="correct the plugin, or the 'options' that it gets; the batch runs again",
         ) from error
-
-
-def rows_of(batch: Any) -> list[Mapping[str, Any] | bytes]:
-    """Return what `generate_batch` gave as rows: an Arrow batch or table, or rows already."""
-    found = batch.to_pylist() if hasattr(batch, "to_pylist") else list(batch or ())
-    return cast(list[Mapping[str, Any] | bytes], found)

@@ -23,7 +23,6 @@ from kaflow_engine.connectors.contract import (
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.hooked.calls import (
     CONTRACT,
-    OPERATION,
     AnyOptions,
     Calls,
     hook_errors,
@@ -36,6 +35,8 @@ from kaflow_engine.model.columns import Column
 if TYPE_CHECKING:
     import pyarrow as pa  # planning asks for capabilities only, and it takes long to load
 
+OPERATION = "_gs_op"
+"""The column of its rows that says what happens to each: `i`, `u` or `d`."""
 _MOST_ROWS = 16_384
 """Of one call of `process_batch`."""
 _AGAIN = "after a failure, the rows of the last batch come again, with its number"
@@ -208,7 +209,7 @@ class HookedSink(UnheldRows):
         if batch.number <= self._held:
             return
         rows = rows_of_notes(self._output, batch.notes)
-        for part in () if rows is None else hook_rows(self._output, rows):
+        for part in hook_rows(self._output, rows) if rows is not None and rows.num_rows else ():
             self._call("process_batch", sink.process_batch, part)
         self._call("process_checkpoint_marker", sink.process_checkpoint_marker, batch.number)
         if sink.guarantee == "exactly_once":

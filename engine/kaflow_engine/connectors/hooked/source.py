@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from kaflow_engine.connectors.hooked.calls import CONTRACT, AnyOptions, Calls, rows_of
+from kaflow_engine.connectors.hooked.calls import CONTRACT, AnyOptions, Calls
 from kaflow_engine.connectors.sources.plugin_contract import Given, Piece, Row
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SourceHooks:
         calls(self.initialize)
         try:
             while calls(self.is_running):
-                rows = rows_of(calls(self.generate_batch))
+                rows = _rows(calls(self.generate_batch))
                 if rows:
                     epoch += 1
                     said = calls(self.process_checkpoint_marker, epoch)
@@ -123,6 +123,11 @@ class SourceHooks:
             last = open_epochs.popleft()[1]
         if last is not None:
             calls(self.process_checkpoint_finalizer, last)
+
+
+def _rows(given: Any) -> list[Row]:
+    """Return what came as rows: an Arrow batch or table, or rows already."""
+    return given.to_pylist() if hasattr(given, "to_pylist") else list(given or ())
 
 
 def _begun(after: Any) -> tuple[int, Any]:

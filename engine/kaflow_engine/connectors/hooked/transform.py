@@ -7,7 +7,6 @@ from pydantic import BaseModel
 
 from kaflow_engine.connectors.hooked.calls import (
     CONTRACT,
-    PLACE,
     AnyOptions,
     Calls,
     hook_errors,
@@ -17,6 +16,9 @@ from kaflow_engine.plugins.transforms import GivenTransform, NewRows, TransformU
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning asks for columns only, and it takes long to load
+
+PLACE = "$row"
+"""The column of its rows that says of which row each is made."""
 
 
 class TransformHooks:
