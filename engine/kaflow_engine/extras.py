@@ -31,6 +31,11 @@ EXTRAS: Mapping[str, Extra] = {
     for extra in (
         Extra(name="airflow", distribution="apache-airflow", purpose="tasks of Airflow"),
         Extra(
+            name="hashing",
+            distribution="pycryptodome",
+            purpose="the functions keccak256 and xxhash",
+        ),
+        Extra(
             name="iceberg",
             distribution="pyiceberg",
             purpose="outputs of type iceberg",

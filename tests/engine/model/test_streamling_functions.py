@@ -44,6 +44,11 @@ def calculated(expression: str) -> str:
     return query(f"SELECT {asked} AS x FROM rows", ROW)["x"][0].as_py()
 
 
+@pytest.mark.parametrize("row", ROWS["called"], ids=lambda row: row[0])
+def test_a_function_of_the_engine(row: Any) -> None:
+    assert calculated(row[0]) == row[1]
+
+
 @pytest.mark.parametrize("row", ROWS["wide"], ids=lambda row: row[0])
 def test_a_number_of_256_bits(row: Any) -> None:
     assert calculated(row[0]) == row[1]
@@ -56,7 +61,7 @@ def test_a_number_beyond_its_type_is_an_error(expression: str) -> None:
 
 
 def test_every_function_has_a_row() -> None:
-    rows = [*ROWS["values"], *ROWS["wide"]]
+    rows = [*ROWS["values"], *ROWS["called"], *ROWS["wide"]]
     tested = {name for name in FUNCTIONS if any(f"{name}(" in row[0] for row in rows)}
     assert tested == set(FUNCTIONS)
 
@@ -81,9 +86,16 @@ def test_lines_stay_and_calls_may_be_inside_of_others() -> None:
     assert found == ("1", 7)
 
 
-def test_another_number_of_arguments_is_refused() -> None:
-    _, (mistake,) = rewritten(SqlText("SELECT json_value(a)"), at)
-    assert str(mistake) == (
-        "p.yaml:8: 'json_value' takes 2 arguments here, and has 1\n"
-        "  hint: write it as an expression of DuckDB"
-    )
+@pytest.mark.parametrize("row", ROWS["fails"], ids=lambda row: row[0])
+def test_what_is_an_error_where_the_file_says_so(row: Any) -> None:
+    sql, mistakes = rewritten(SqlText(f"SELECT {row[0]} FROM rows"), at)
+    assert mistakes == []
+    with pytest.raises(duckdb.Error) as caught:
+        query(sql, pa.table({"x": ["{}"], "y": ["{"]}))
+    assert row[1] in str(caught.value)
+
+
+@pytest.mark.parametrize("row", ROWS["refused"], ids=lambda row: row[0])
+def test_other_arguments_are_refused(row: Any) -> None:
+    _, (mistake,) = rewritten(SqlText(f"SELECT {row[0]}"), at)
+    assert str(mistake) == f"p.yaml:8: {row[1]}\n  hint: {row[2]}"

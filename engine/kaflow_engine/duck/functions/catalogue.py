@@ -1,4 +1,5 @@
-"""The functions of this process: of the modules that its configuration names, and of packages.
+"""The functions of this process: of the modules that its configuration names, of packages, and of
+the engine.
 
 What is imported is said by the configuration and by what is installed, and by nothing else: the
 text of a pipeline is only compared with names that were found.
@@ -19,6 +20,7 @@ from types import ModuleType
 
 from kaflow_engine.duck import binding
 from kaflow_engine.duck.functions.aggregates import typed_aggregate
+from kaflow_engine.duck.functions.built_in import BUILT_IN, module_of
 from kaflow_engine.duck.functions.declared import aggregates_in, declared_in
 from kaflow_engine.duck.functions.signature import Function, plain_name, typed
 from kaflow_engine.errors import KaflowError, Location, ModelError, RunError
@@ -99,8 +101,13 @@ def found() -> dict[str, Function]:
 
 
 def named(name: str) -> Function | None:
-    """Return the function that SQL calls so."""
-    return _named(_process.sources).get(name.lower()) or found().get(name.lower())
+    """Return the function that SQL calls so: the engine's own is the last that is asked for.
+
+    Raises:
+        ModelError: As for `found`; or an optional part that it needs is not installed.
+    """
+    name = name.lower()
+    return _named(_process.sources).get(name) or found().get(name) or _built_in(name)
 
 
 def known() -> Known:
@@ -121,10 +128,10 @@ def require(keys: Iterable[str]) -> None:
     for key in keys:
         if key in _process.known.functions:
             continue
-        here = found()
+        name, version = shown(key)
+        here = found().get(name) or _built_in(name)
         if key not in _process.known.functions:
-            name, version = shown(key)
-            raise _missing(name, version, here.get(name))
+            raise _missing(name, version, here)
 
 
 def _missing(name: str, version: str, other: Function | None) -> RunError:
@@ -208,6 +215,11 @@ def _loaded(modules: tuple[str, ...]) -> dict[str, Function]:
 def _of_packages() -> dict[str, Function]:
     modules = sorted({each.module for each in entry_points(group=GROUP)})
     return _by_name([_imported(module) for module in modules])
+
+
+@lru_cache(maxsize=len(BUILT_IN))
+def _built_in(name: str) -> Function | None:
+    return _by_name([module_of(name)])[name] if name in BUILT_IN else None
 
 
 def _by_name(modules: Sequence[ModuleType]) -> dict[str, Function]:

@@ -7,8 +7,9 @@ from sqlglot import exp
 
 from kaflow_engine.duck import binding
 from kaflow_engine.duck.functions import catalogue
+from kaflow_engine.duck.functions.built_in import BUILT_IN
 from kaflow_engine.duck.functions.signature import Function
-from kaflow_engine.errors import Location, SqlError, UnknownName
+from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.types.copied import copy_in_coalesce
@@ -30,15 +31,16 @@ def with_functions(tree: Tree, at: Location | None) -> Tree:
     Raises:
         SqlError: A function takes other arguments, or is not deterministic.
         UnknownName: A call names a function as plans do.
-        ModelError: The functions of the project cannot be imported.
+        ModelError: The functions of the project cannot be imported, or one of the engine needs an
+            optional part that is not installed.
     """
     for call in tree.find_all(exp.Anonymous):
         if catalogue.IN_PLANS.fullmatch(call.name):
             raise unknown_function(call.name, at_line(at, line_of(call)))
-    if not any(_calls(tree)):
+    if not any(_calls(tree, at)):
         return tree
     copy = tree.copy()
-    for call, function in list(_calls(copy)):
+    for call, function in list(_calls(copy, at)):
         _check(call, function, at_line(at, line_of(call)))
         call.set("this", function.key)
         if function.aggregates:
@@ -77,7 +79,7 @@ def unknown_function(name: str, at: Location | None, *, of_rows: bool = False) -
         of_rows: No aggregate can stand there, so none is suggested.
     """
     ours = sorted(catalogue.found())
-    known = binding.functions().union(ours, () if of_rows else binding.aggregates())
+    known = binding.functions().union(ours, BUILT_IN, () if of_rows else binding.aggregates())
     error = UnknownName("function", name, known, at)
     if name.lower() in ours:
         error.hint = f"functions of the project have no schema: {name.lower()}(…)"
@@ -112,13 +114,17 @@ def _shown(given: str) -> str:
     return first.removesuffix("[]") + comma + others
 
 
-def _calls(tree: exp.Expr) -> Iterator[tuple[exp.Anonymous, Function]]:
+def _calls(tree: exp.Expr, at: Location | None) -> Iterator[tuple[exp.Anonymous, Function]]:
     for call in tree.find_all(exp.Anonymous):
         name = call.name.lower()
         method = isinstance(call.parent, exp.Dot) and call.parent.expression is call
         if method or name in binding.functions() | binding.aggregates():
             continue
-        function = catalogue.named(name)
+        try:
+            function = catalogue.named(name)
+        except ModelError as error:
+            place = error.at or at_line(at, line_of(call))
+            raise ModelError(error.message, place, error.hint) from error
         if function is not None:
             yield call, function
 

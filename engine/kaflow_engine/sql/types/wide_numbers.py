@@ -53,7 +53,8 @@ def bounded_inside(kind: str) -> bool:
 
 def has_casts(sql: str) -> bool:
     """Tell whether an expression that can run has casts to wide integers."""
-    return any(f"{cast_to(kind)}(" in sql for kind in BOUNDS)
+    written = sql.lower()  # sqlglot writes functions in capitals
+    return any(f"{cast_to(kind)}(" in written for kind in BOUNDS)
 
 
 def fitting(kind: str, sql: str) -> str:

@@ -7,18 +7,23 @@ All others are DuckDB's of the same name; one that DuckDB has not is refused whe
 from collections.abc import Callable, Iterator, Mapping
 
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.model.files.tree import brief
+from kaflow_engine.model.streamling.sql.json_functions import JSON_FUNCTIONS, WORDS
 from kaflow_engine.model.streamling.sql.text import Edit, SqlText, edited
 
 _HEX = "regexp_replace({0}, '^0[xX]', '')"
 _BYTES = f"CASE WHEN regexp_full_match({_HEX}, '([0-9a-fA-F][0-9a-fA-F])*') THEN unhex({_HEX}) END"
 _TOKENS = "CASE WHEN {1} = '' THEN [{0}] ELSE string_split({0}, {1}) END"
-_OBJECT = "json_type(CASE WHEN json_valid({0}) THEN {0} END, {1}) IN ('OBJECT', 'ARRAY')"
 
 
 def _zipped(lists: int) -> str:
     fields = ", ".join(f"'f{number}': each[{number + 1}]" for number in range(lists))
     args = ", ".join(f"{{{number}}}" for number in range(lists))
     return f"list_transform(list_zip({args}), lambda each: {{{{{fields}}}}})"
+
+
+def _first_of(values: int) -> str:
+    return f"coalesce({', '.join(f'{{{number}}}' for number in range(values))})"
 
 
 def _wide(kind: str) -> dict[str, Mapping[int, str]]:
@@ -37,19 +42,27 @@ def _wide(kind: str) -> dict[str, Mapping[int, str]]:
 FUNCTIONS: Mapping[str, Mapping[int, str]] = {
     **_wide("u256"),
     **_wide("i256"),
+    **JSON_FUNCTIONS,
     "i256_abs": {1: "CAST(abs({0}) AS I256)"},
     "i256_neg": {1: "CAST(-({0}) AS I256)"},
     "_gs_byte_to_hex": {1: "lower(hex({0}))"},
+    "_gs_conv_base": {
+        3: "conv_base({0}, TRY_CAST({1} AS INTEGER), TRY_CAST({2} AS INTEGER))",
+    },
+    "_gs_from_base58": {1: "coalesce(from_base58({0}), ''::BLOB)"},
     "_gs_generate_series": {
         2: "generate_series({0}, {1})",
         3: "generate_series({0}, {1}, {2})",
     },
     "_gs_hex_to_byte": {1: f"coalesce({_BYTES}, ''::BLOB)"},
+    "_gs_json_objects_to_clickhouse_tuples": {2: "clickhouse_tuples({0}, {1})"},
+    "_gs_keccak256": {1: "keccak256({0})"},
     "_gs_map_to_array_struct": {1: "map_entries({0})"},
     "_gs_split_string_to_array": {
         1: "string_split({0}, ' ')",
         2: "string_split({0}, {1})",
     },
+    "_gs_xxhash": {1: "xxhash({0})"},
     "_gs_zip_arrays": {number: _zipped(number) for number in (2, 3, 4)},
     "array_enumerate": {
         1: "list_transform({0}, lambda each, place: {{'index': place - 1, 'value': each}})"
@@ -61,42 +74,28 @@ FUNCTIONS: Mapping[str, Mapping[int, str]] = {
     "array_filter_in": {3: "list_filter({0}, lambda each: list_contains({2}, each[{1}]))"},
     "array_struct_field": {2: "list_transform({0}, lambda each: each[{1}])"},
     "char_length": {1: "length({0})"},
-    "is_json": {1: "coalesce(json_valid({0}), FALSE)"},
-    "json_exists": {
-        2: "coalesce(json_extract_string(CASE WHEN json_valid({0}) THEN {0} END, {1}) IS NOT "
-        "NULL, FALSE)"
+    "coalesce_meta": {number: _first_of(number) for number in range(1, 9)},
+    "locate": {
+        2: "instr({1}, {0})",
+        3: "CASE WHEN {2} < 1 OR instr(substr({1}, {2}), {0}) = 0 THEN 0 "
+        "ELSE instr(substr({1}, {2}), {0}) + {2} - 1 END",
     },
-    "json_query": {2: f"CASE WHEN {_OBJECT} THEN CAST(json_extract({{0}}, {{1}}) AS VARCHAR) END"},
-    "json_string": {1: "CAST(to_json({0}) AS VARCHAR)"},
-    "json_value": {2: f"CASE WHEN NOT ({_OBJECT}) THEN json_extract_string({{0}}, {{1}}) END"},
-    "locate": {2: "instr({1}, {0})"},
-    "parse_json": {1: "CAST(json(nullif(trim({0}), '')) AS VARCHAR)"},
     "regexp_count": {2: "len(regexp_extract_all({0}, {1}))"},
     "regexp_replace": {
         3: "regexp_replace({0}, {1}, replace({2}, '\\', '\\\\'), 'g')",
     },
     "regexp_substr": {2: "nullif(regexp_extract({0}, {1}), '')"},
+    "reverse_bytes32": {1: "reverse_bytes({0})"},
     "split": {2: "string_split({0}, {1})"},
     "split_index": {3: f"({_TOKENS})[CASE WHEN {{2}} >= 0 THEN {{2}} + 1 END]"},
+    "to_int64": {1: "TRY_CAST({0} AS BIGINT)"},
     "to_large_list": {1: "({0})"},
-    "try_parse_json": {
-        1: "CAST(json(CASE WHEN json_valid({0}) THEN {0} END) AS VARCHAR)",
-    },
 }
 """By name: the SQL for each number of arguments; `{0}` is the first of them."""
 
-_PYTHON = "write it in Python, as a function of the project, and call it by another name"
-_WIDE = "whole numbers of up to 256 bits are there: declare U256 or I256, or write to_u256(…)"
 REFUSED: Mapping[str, str] = {
-    "_gs_conv_base": _PYTHON,
-    "_gs_from_base58": _PYTHON,
-    "_gs_json_objects_to_clickhouse_tuples": _PYTHON,
-    "_gs_keccak256": _PYTHON + "; DuckDB has sha256, sha1 and md5",
-    "_gs_xxhash": _PYTHON + "; DuckDB has md5 for such uses",
-    "coalesce_meta": _WIDE,
-    "decimal_arb": _WIDE,
-    "reverse_bytes32": _WIDE,
-    "to_int64": _WIDE,
+    "decimal_arb": "whole numbers of up to 256 bits are there: declare U256 or I256, or write "
+    "to_u256(…)",
     "uuid7": "a batch that runs again would make others: write md5(…) of columns that tell rows "
     "apart",
 }
@@ -136,24 +135,10 @@ def _calls(
         inside = range(at + 2, end)
         arguments = sql.split(inside, "COMMA") if inside else []
         texts = [_inner(sql, each, place, mistakes) for each in arguments]
-        if name in REFUSED:
-            mistakes.append(
-                SqlError(
-                    f"the function '{name}' is not there",
-                    place(sql.words[at].start),
-                    REFUSED[name],
-                )
-            )
-        elif (template := FUNCTIONS[name].get(len(texts))) is None and name not in _ALSO_DUCKDB:
-            takes = " or ".join(map(str, FUNCTIONS[name]))
-            mistakes.append(
-                SqlError(
-                    f"'{name}' takes {takes} arguments here, and has {len(texts)}",
-                    place(sql.words[at].start),
-                    "write it as an expression of DuckDB",
-                )
-            )
-        elif template is not None:
+        if (wrong := _wrong(name, texts)) is not None:
+            message, hint = wrong
+            mistakes.append(SqlError(message, place(sql.words[at].start), hint))
+        elif (template := FUNCTIONS[name].get(len(texts))) is not None:
             start, stop = sql.words[at].start, sql.words[end].end
             text = _filled(template, texts)
             lost = sql.text.count("\n", start, stop) - text.count("\n")
@@ -163,6 +148,26 @@ def _calls(
 
 _ALSO_DUCKDB = ("array_filter", "regexp_replace", "split")
 """Those that DuckDB has with other arguments."""
+
+
+def _wrong(name: str, arguments: list[str]) -> tuple[str, str] | None:
+    """Return what is wrong with a call, and what to do; None: nothing, as far as is known here."""
+    if name in REFUSED:
+        return f"the function '{name}' is not there", REFUSED[name]
+    if len(arguments) not in FUNCTIONS[name] and name not in _ALSO_DUCKDB:
+        takes = " or ".join(map(str, FUNCTIONS[name]))
+        return (
+            f"'{name}' takes {takes} arguments here, and has {len(arguments)}",
+            "write it as an expression of DuckDB",
+        )
+    for place, words in WORDS.get(name, {}).items():
+        said = arguments[place] if place < len(arguments) else "NULL"
+        if said.upper() not in ("NULL", *(f"'{word}'" for word in words)):
+            return (
+                f"argument {place + 1} of '{name}' is {brief(said)}",
+                "write one of " + ", ".join(f"'{word}'" for word in words),
+            )
+    return None
 
 
 def _inner(
