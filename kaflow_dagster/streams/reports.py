@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
@@ -9,10 +10,10 @@ from kaflow_dagster.assets.specs import tables_of
 from kaflow_dagster.assets.translator import KaflowTranslator
 from kaflow_dagster.assets.views import PipelineView
 from kaflow_dagster.checks.stream_checks import evaluations
-from kaflow_dagster.streams.outputs import Output, OutputReports, Running, outputs_of
+from kaflow_dagster.streams.outputs import Output, OutputReports, Running, outputs_of, table_of
 from kaflow_dagster.tables.closed_partitions import ClosedPartitions
 from kaflow_engine.api.plan import TablePart
-from kaflow_engine.api.status import Progress, judge
+from kaflow_engine.api.status import Progress, accounts_of, judge, slowest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,8 @@ def report(progress: Progress, address: str | None = None) -> Mapping[str, dg.Me
         "kaflow/emitted": dg.MetadataValue.int(progress.counters.get("emitted", 0)),
         "kaflow/failures": dg.MetadataValue.int(progress.failures),
     }
+    if progress.batches:
+        numbers["kaflow/nodes"] = table_of([*nodes(progress)])
     if progress.watermark is not None:
         numbers["kaflow/watermark"] = dg.MetadataValue.timestamp(progress.watermark / 1000)
     if address is not None:
@@ -93,3 +96,23 @@ def report(progress: Progress, address: str | None = None) -> Mapping[str, dg.Me
     if progress.last_error is not None:
         numbers["kaflow/last_error"] = dg.MetadataValue.text(progress.last_error)
     return numbers
+
+
+_SEVERAL = ("source", "transform", "sink")
+
+
+def nodes(progress: Progress) -> Iterator[Mapping[str, Any]]:
+    """Yield what each part of a pipeline took, gave and waited for, in the order of rows."""
+    accounts = accounts_of(progress)
+    busiest, total = slowest(accounts), sum(each.seconds for each in accounts)
+    for each in accounts:
+        share = each.seconds / total if total else 0.0
+        yield {
+            "part": f"{each.kind} {each.name}" if each.kind in _SEVERAL else each.name,
+            "rows in": None if each.rows_in is None else int(each.rows_in),
+            "rows out": None if each.rows_out is None else int(each.rows_out),
+            "worked s": round(each.seconds, 3),
+            "share of work": f"{share:.0%}" + (", the slowest" if each == busiest else ""),
+            "without rows s": round(each.idle, 3),
+            "held up s": round(each.blocked, 3),
+        }

@@ -112,7 +112,8 @@ def _stream(
 
     specs = [project.load(name, config) for name in names]
     config = with_brought(config, specs)
-    with open_outlet(config, names, RunningPreviews(specs, config)) as outlet:
+    files = {spec.name: spec.file_metrics for spec in specs}
+    with open_outlet(config, names, RunningPreviews(specs, config), files) as outlet:
         heard.address = outlet.address
 
         def progressed(progress: Progress) -> None:

@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from kaflow_engine.errors import Location
+from kaflow_engine.model.brought.nodes import FileMetrics
 from kaflow_engine.model.brought.settings import Brought
 from kaflow_engine.model.brought.suggestions import Suggestion
 from kaflow_engine.model.durations import Duration
@@ -141,6 +142,8 @@ class PipelineSpec(Spec):
     """Where NULL may not stand, as its front end found; not a key of the file."""
     suggestions: tuple[Suggestion, ...] = Field(default=(), exclude=True, repr=False)
     """What its front end would say better; not a key of the file."""
+    file_metrics: FileMetrics = Field(default=FileMetrics(), exclude=True, repr=False)
+    """What metrics of another system its front end asks for; not a key of the file."""
     brought: Brought = Field(default=Brought(), exclude=True, repr=False)
     """What its file says of the configuration; not a key of the file."""
 

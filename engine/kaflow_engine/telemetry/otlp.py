@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING, Any
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import OtlpConfig
 from kaflow_engine.telemetry.metrics.metrics import Metrics
+from kaflow_engine.telemetry.metrics.of_nodes import (
+    DELTA,
+    NODE_METRICS,
+    NodeMetric,
+    labels_of,
+    nodes_of,
+)
 from kaflow_engine.telemetry.metrics.spec import MetricSpec
 from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.telemetry.progress import Progress
@@ -69,7 +76,7 @@ class _Sender:
         self._traces.add_span_processor(BatchSpanProcessor(spans))
         reader = PeriodicExportingMetricReader(numbers, export_interval_millis=config.interval)
         self._meters = MeterProvider([reader], resource=about)
-        _observe(self._meters.get_meter("kaflow"), metrics)
+        observe(self._meters.get_meter("kaflow"), metrics)
         self.spans = _Spans(self._traces.get_tracer("kaflow"))
 
     def close(self) -> None:
@@ -101,7 +108,7 @@ def _exporters(config: OtlpConfig) -> "tuple[SpanExporter, MetricExporter]":
     )
 
 
-def _observe(meter: Any, metrics: Metrics) -> None:
+def observe(meter: Any, metrics: Metrics) -> None:
     """Offer every metric that is not a histogram; those are in the spans' durations."""
     for spec in METRICS:
         if spec.kind == "histogram":
@@ -110,6 +117,18 @@ def _observe(meter: Any, metrics: Metrics) -> None:
         if spec.kind == "counter":
             make = meter.create_observable_counter
         make(spec.name, callbacks=[_reader(spec, metrics)], description=spec.help)
+    for prefix in dict.fromkeys(file.prefix for file in metrics.files.values() if file.nodes):
+        for node in NODE_METRICS:
+            if node.kind == "summary":
+                continue
+            make = meter.create_observable_gauge
+            if node.kind == "counter":
+                make = meter.create_observable_counter
+            read = _reader_of_nodes(prefix, node, metrics)
+            make(prefix + node.name, callbacks=[read], description=node.help)
+        delta = _delta(_reader_of_nodes(prefix, NODE_METRICS[0], metrics))
+        about = "Rows that left a node since they were sent last."
+        meter.create_observable_gauge(prefix + DELTA, callbacks=[delta], description=about)
 
 
 def _reader(spec: MetricSpec, metrics: Metrics) -> "Callable[[Any], Iterable[Observation]]":
@@ -120,6 +139,36 @@ def _reader(spec: MetricSpec, metrics: Metrics) -> "Callable[[Any], Iterable[Obs
             for labels, value in spec.values(at):
                 names = ("pipeline", *spec.labels)
                 yield Observation(value, dict(zip(names, (at.pipeline, *labels), strict=True)))
+
+    return read
+
+
+def _reader_of_nodes(
+    prefix: str, metric: NodeMetric, metrics: Metrics
+) -> "Callable[[Any], Iterable[Observation]]":
+    from opentelemetry.metrics import Observation
+
+    def read(options: Any) -> "Iterable[Observation]":
+        for of, node in nodes_of(metrics.files, metrics.pairs()):
+            value = metric.value(node) if of == prefix else None
+            if isinstance(value, int | float):
+                yield Observation(value, labels_of(node))
+
+    return read
+
+
+def _delta(
+    total: "Callable[[Any], Iterable[Observation]]",
+) -> "Callable[[Any], Iterable[Observation]]":
+    from opentelemetry.metrics import Observation
+
+    sent: dict[str, float] = {}
+
+    def read(options: Any) -> "Iterable[Observation]":
+        for each in total(options):
+            series = str(each.attributes)
+            yield Observation(each.value - sent.get(series, 0.0), each.attributes)
+            sent[series] = each.value
 
     return read
 

@@ -1,9 +1,10 @@
 """Exporters that run beside pipelines: the HTTP port, and OpenTelemetry."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from kaflow_engine.model.brought.nodes import FileMetrics
 from kaflow_engine.model.config import Config
 from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.otlp import export
@@ -24,7 +25,10 @@ class Outlet:
 
 @contextmanager
 def open_outlet(
-    config: Config, pipelines: Iterable[str], previews: Previews | None = None
+    config: Config,
+    pipelines: Iterable[str],
+    previews: Previews | None = None,
+    files: Mapping[str, FileMetrics] | None = None,
 ) -> Generator[Outlet]:
     """Serve and send until the block ends; nothing of it can fail a pipeline.
 
@@ -32,8 +36,9 @@ def open_outlet(
         config: Where.
         pipelines: The names of all that run.
         previews: Shows their rows to who asks; None: no one does.
+        files: By pipeline: metrics that its file wants besides; None: none does.
     """
-    metrics = Metrics(pipelines)
+    metrics = Metrics(pipelines, files)
     with (
         serve(config.http, metrics, previews=previews) as address,
         export(config.otlp, metrics) as spans,

@@ -107,6 +107,16 @@ class Progress:
     """Share of the last seconds in which a batch ran."""
     steps: Mapping[str, float] = field(default_factory=dict[str, float])
     """Milliseconds of tasks by step (see `telemetry.steps`), of the batches of those seconds."""
+    spent: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Milliseconds of tasks by step, since this process started."""
+    batches: int = 0
+    """Of this process."""
+    paused: float = 0.0
+    """Seconds in which no batch ran, since the first one of this process."""
+    empty_batches: int = 0
+    """Batches without a record, of this process."""
+    empty_streak: int = 0
+    """Those of them behind the last batch that had one."""
     stages: tuple[StageSpan, ...] = ()
     """Of the last batch."""
     batch_end: int | None = None

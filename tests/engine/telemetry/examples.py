@@ -33,6 +33,11 @@ FULL = Progress(
     busy=0.75,
     steps={"sql": 400.0, "input": 100.0},
     written={"out": 701},
+    spent={"input": 1_000.0, "sql": 4_000.0, "state_read": 500.0, "produce": 2_000.0},
+    batches=6,
+    paused=12.0,
+    empty_batches=3,
+    empty_streak=2,
     checkpoint=CheckpointMark(batch=6, created_ms=1_767_225_000_000, bytes=654_321, failures=1),
     letters=5,
     measured=(
@@ -45,6 +50,9 @@ FULL = Progress(
             Series(
                 "count", "transform_rows", (("kind", "handler"), ("transform", "scored"))
             ): Measure(90),
+            Series(
+                "count", "transform_results", (("kind", "handler"), ("transform", "scored"))
+            ): Measure(87),
             Series(
                 "count", "transform_failures", (("kind", "handler"), ("transform", "scored"))
             ): Measure(3),

@@ -56,6 +56,7 @@ def samples(*progress):
         ("kaflow_transform_calls_total", ("handler", "scored"), 4),
         ("kaflow_transform_seconds_total", ("handler", "scored"), 1.5),
         ("kaflow_transform_rows_total", ("handler", "scored"), 90),
+        ("kaflow_transform_results_total", ("handler", "scored"), 87),
         ("kaflow_transform_failures_total", ("handler", "scored"), 3),
         ("kaflow_handler_requests_total", ("scored", "retried", "5xx"), 6),
         ("kaflow_sink_deliveries_total", ("records",), 7),

@@ -118,7 +118,8 @@ def _outlet(
     """A backfill tells no one: it runs beside the stream, which has the port."""
     if manner.backfill is not None:
         return nullcontext(Outlet(None, lambda progress: None))
-    return open_outlet(config, [spec.name for spec in specs], RunningPreviews(specs, config))
+    files = {spec.name: spec.file_metrics for spec in specs}
+    return open_outlet(config, list(files), RunningPreviews(specs, config), files)
 
 
 def _begin(

@@ -73,23 +73,19 @@ def clickhouse_tuples(objects: str | None, keys: list[str | None]) -> str:
     >>> clickhouse_tuples('[{"a": "x", "b": 1}, {"b": true}]', ["a", "b"])
     "[('x', 1), (null, true)]"
     """
-    found = [] if objects is None else json.loads(objects, parse_constant=_no_json)
+    found: object = [] if objects is None else json.loads(objects, parse_constant=_no_json)
     if not isinstance(found, list):
         raise ValueError("it is no JSON array")
     names = [key for key in keys if key is not None]
-    tuples = [", ".join(_of_clickhouse(each, name) for name in names) for each in _objects(found)]
+    tuples = (
+        ", ".join(_of_clickhouse(each, name) for name in names)
+        for each in cast(list[object], found)
+    )
     return f"[{', '.join(f'({fields})' for fields in tuples)}]"
 
 
-def _objects(found: Any) -> list[dict[str, Any]]:
-    return [
-        cast(dict[str, Any], each) if isinstance(each, dict) else {}
-        for each in cast(list[object], found)
-    ]
-
-
-def _of_clickhouse(fields: dict[str, Any], name: str) -> str:
-    value = fields.get(name)
+def _of_clickhouse(each: object, name: str) -> str:
+    value = cast(dict[str, Any], each).get(name) if isinstance(each, dict) else None
     if isinstance(value, str):
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

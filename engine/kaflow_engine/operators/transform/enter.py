@@ -97,6 +97,7 @@ def _transformed(
     )
     task.measures.time("transform", perf_counter() - start, **labels)
     task.measures.count("transform_rows", inputs.num_rows, **labels)
+    task.measures.count("transform_results", len(found.origin), **labels)
     task.measures.count("transform_failures", len(found.failures), **labels)
     return found
 

@@ -84,7 +84,9 @@ class Watch:
         report, at, before = done.report, done.standing, self.now
         read = sum(part.count for part in report.partitions.values())
         self.batches += 1
-        self._note(_Recent(self._clock(), read, done.seconds, steps_of(done.phases)))
+        steps, ended = steps_of(done.phases), self._clock()
+        paused = max(ended - self._recent[-1].at - done.seconds, 0.0) if before.batch else 0.0
+        self._note(_Recent(ended, read, done.seconds, steps))
         self._sizes |= state_sizes(report)
         place, holder_at = done.holder or (None, None)
         newest = _newest(before.newest, done)
@@ -110,6 +112,11 @@ class Watch:
             sizes=_by_operator(self._sizes, plan),
             busy=min(self._per_second(last.seconds for last in self._after_first()), 1.0),
             steps=_sum(last.steps for last in self._recent),
+            batches=self.batches,
+            spent=_sum((before.spent, steps)),
+            paused=before.paused + paused,
+            empty_batches=before.empty_batches + (not read),
+            empty_streak=0 if read else before.empty_streak + 1,
             stages=stage_spans(report, partial(level_name, plan)),
             batch_end=time.time_ns() // 1_000_000,
             skew=skew(report),

@@ -122,6 +122,13 @@ MEASURED: tuple[MetricSpec, ...] = (
         by="value",
     ),
     _measured(
+        "kaflow_transform_results_total",
+        "Rows that it gave.",
+        ("transform", "kind"),
+        "transform_results",
+        by="value",
+    ),
+    _measured(
         "kaflow_transform_failures_total",
         "Rows on which it failed: their records are dead letters.",
         ("transform", "kind"),

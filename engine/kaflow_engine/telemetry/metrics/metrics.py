@@ -1,6 +1,6 @@
 """The metrics of a process in Prometheus' text format."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import (
@@ -10,6 +10,8 @@ from prometheus_client.core import (
     UnknownMetricFamily,
 )
 
+from kaflow_engine.model.brought.nodes import FileMetrics
+from kaflow_engine.telemetry.metrics.of_nodes import of_nodes
 from kaflow_engine.telemetry.metrics.of_plugins import of_plugins
 from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.telemetry.progress import Progress
@@ -27,9 +29,20 @@ _FAMILIES = {
 class Metrics:
     """The metrics of the pipelines of one process; used from several threads."""
 
-    def __init__(self, pipelines: Iterable[str] = ()) -> None:
+    def __init__(
+        self, pipelines: Iterable[str] = (), files: Mapping[str, FileMetrics] | None = None
+    ) -> None:
+        """Begin with pipelines that have done nothing.
+
+        Args:
+            pipelines: Their names.
+            files: By pipeline: metrics that its file wants besides.
+        """
         self.newest = {name: Progress(pipeline=name) for name in pipelines}
         """The last progress of each pipeline."""
+        self.files = files or {}
+        """By pipeline: metrics that its file wants besides."""
+        self._before: dict[str, Progress] = {}
         self._registry = CollectorRegistry(auto_describe=False)
         self._histograms = {
             spec.name: Histogram(
@@ -46,6 +59,7 @@ class Metrics:
         before = self.newest.get(at.pipeline)
         self.newest[at.pipeline] = at
         if at.batch and (before is None or before.batch != at.batch):
+            self._before[at.pipeline] = before or Progress(pipeline=at.pipeline)
             took = {
                 "kaflow_processing_duration_seconds": at.batch_ms / 1000,
                 "kaflow_sql_execution_duration_seconds": steps_of(at.phases)["sql"] / 1000,
@@ -65,6 +79,11 @@ class Metrics:
                     family.add_metric([at.pipeline, *labels], value)
             yield family
         yield from of_plugins(newest)
+        yield from of_nodes(self.files, self.pairs())
+
+    def pairs(self) -> list[tuple[Progress, Progress]]:
+        """Return the progress of each pipeline, and that before its last batch."""
+        return [(at, self._before.get(name, at)) for name, at in list(self.newest.items())]
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

@@ -74,7 +74,9 @@ TELLING = SECTIONS - {"job_mode", "log_format", "log_level", "plugin"}
 """Those that files of other programs hardly have."""
 
 NOT_HERE: Mapping[tuple[str, ...], str] = {
-    ("application_id",): "a pipeline is called as its file, and its state is of its own",
+    (
+        "application_id",
+    ): "a label of metrics; a pipeline is called as its file, and so is its state",
     ("checkpoint_interval_sec",): "each batch is committed when all its sinks have it",
     ("clickhouse_sink", "compression"): "requests are sent as they are",
     ("clickhouse_sink", "compression_level"): "requests are sent as they are",

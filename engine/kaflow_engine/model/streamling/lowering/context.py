@@ -56,6 +56,8 @@ class Lowering:
     parts: Parts
     called: dict[str, str] = field(default_factory=dict[str, str])
     """What nodes are called in the pipeline."""
+    read: dict[str, str] = field(default_factory=dict[str, str])
+    """The topics and sources that nodes are."""
     last: dict[tuple[str, tuple[str, ...]], str] = field(
         default_factory=dict[tuple[str, tuple[str, ...]], str]
     )

@@ -11,7 +11,8 @@ from kaflow_engine.model.files.yaml_file import Document, in_order
 from kaflow_engine.model.pipelines.loader import Reading, read_pipeline
 from kaflow_engine.model.streamling.kinds import typed
 from kaflow_engine.model.streamling.labels import wrong_labels
-from kaflow_engine.model.streamling.lowering.context import Lowering, Settings
+from kaflow_engine.model.streamling.lowering.context import SETTINGS, Lowering, Settings
+from kaflow_engine.model.streamling.lowering.metrics import file_metrics
 from kaflow_engine.model.streamling.lowering.parts import Parts
 from kaflow_engine.model.streamling.lowering.sinks import lower_sink
 from kaflow_engine.model.streamling.lowering.sources import lower_source
@@ -82,13 +83,13 @@ def read_streamling(document: Document, name: str, variables: Mapping[str, objec
     mistakes += [*graph.mistakes, *wrong_labels(graph)]
     if mistakes:
         return Reading(at=at, name=name, mistakes=in_order(mistakes))
-    lowered = _lowered(graph, Settings.of(variables))
-    if lowered.mistakes:
-        return Reading(at=at, name=name, mistakes=in_order(lowered.mistakes))
-    return _pipeline(lowered, name, at)
+    work = _lowered(graph, Settings.of(variables))
+    if work.parts.mistakes:
+        return Reading(at=at, name=name, mistakes=in_order(work.parts.mistakes))
+    return _pipeline(work, name, at, str(variables.get(f"{SETTINGS}application_id", name)))
 
 
-def _lowered(graph: Graph, settings: Settings) -> Parts:
+def _lowered(graph: Graph, settings: Settings) -> Lowering:
     topics = {
         node.spec.topic
         for node in (*graph.nodes.values(), *graph.sinks)
@@ -103,10 +104,11 @@ def _lowered(graph: Graph, settings: Settings) -> Parts:
     for node in (*graph.nodes.values(), *graph.sinks):
         for label, value in node.spec.telemetry.labels.items():
             work.parts.meta[f"{node.name}.{label}"] = value
-    return work.parts
+    return work
 
 
-def _pipeline(parts: Parts, name: str, at: Location) -> Reading:
+def _pipeline(work: Lowering, name: str, at: Location, instance: str) -> Reading:
+    parts = work.parts
     reading = read_pipeline(Document(root=parts.tree(name, at), mistakes=()))
     spec = reading.spec
     if spec is not None:
@@ -116,5 +118,6 @@ def _pipeline(parts: Parts, name: str, at: Location) -> Reading:
             else said
             for relation, said in spec.relations.items()
         }
-        spec = spec.model_copy(update={"relations": found})
+        metrics = file_metrics(work, [write.target for write in spec.writes], instance)
+        spec = spec.model_copy(update={"relations": found, "file_metrics": metrics})
     return replace(reading, at=at, name=name, spec=spec)

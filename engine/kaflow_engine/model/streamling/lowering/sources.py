@@ -96,6 +96,7 @@ def _kafka(work: Lowering, node: Node, spec: KafkaSource) -> None:
     }
     _one_reading(work, node, spec)
     work.parts.topics.setdefault(spec.topic, said(node.place(), about))
+    work.read[node.name] = spec.topic
     beside = [*([] if changes else [_OF_HEADER]), *(_METADATA if spec.include_metadata else ())]
     if not beside and spec.filter is None and node.name == spec.topic:
         work.called[node.name] = spec.topic
@@ -142,6 +143,7 @@ def _source(
     """Add a source that is no topic, and a relation where some of its columns are named."""
     name = work.parts.free(f"{node.name}.all" if columns else node.name)
     work.parts.sources[name] = said(node.place(), source)
+    work.read[node.name] = name
     work.called[node.name] = name
     if columns:
         chosen = ", ".join(quoted(column) for column in columns)
