@@ -1,4 +1,4 @@
-"""The tutorial of SQLFlow and its neighbours, with Kafka, Postgres and Spark: byte for byte."""
+"""The tutorial of SQLFlow and its neighbours, with two clusters of Kafka, Postgres and Spark."""
 # pyright: basic
 
 import json
@@ -64,20 +64,65 @@ pipeline:
     kafka: {{brokers: [{brokers}], topic: {unique}-counts}}
 """
 TABLE = """
+commands:
+  - {{name: states, sql: CREATE TABLE states AS SELECT * FROM read_csv('states.csv')}}
 pipeline:
   name: {unique}-table
   batch_size: 300
-  on_error: {{policy: IGNORE}}
+  on_error:
+    policy: DLQ
+    dlq: {{type: postgres, postgres: {{dsn: '{postgres}', table: {unique}_refused}}}}
   source:
     type: kafka
     kafka: {{brokers: [{brokers}], group_id: test, topics: [{unique}-events]}}
   handler:
     type: handlers.InferredDiskBatch
-    sql: SELECT properties.city AS city, count(*) AS n FROM batch GROUP BY ALL
+    sql: |
+      SELECT state, properties.city AS city, count(*) AS n
+      FROM batch JOIN states ON states.name = properties.city GROUP BY ALL
   sink:
     type: postgres
-    postgres: {{dsn: '{postgres}', table: {unique}_cities, mode: upsert, key: [city]}}
+    postgres: {{dsn: '{postgres}', table: {unique}_cities, mode: upsert, key: [state, city]}}
 """
+WINDOWS = """
+tables:
+  sql:
+    - name: hours
+      sql: CREATE TABLE hours (bucket TIMESTAMPTZ, n INT)
+      window:
+        time_column: bucket
+        size_seconds: 3600
+        emit_sql: SELECT strftime(bucket, '%H') AS hour, n FROM closed
+        sink: {{type: kafka, kafka: {{brokers: ['{brokers}'], topic: {unique}-hours}}}}
+    - name: cities
+      sql: CREATE TABLE cities (bucket TIMESTAMPTZ, city VARCHAR, n INT)
+      window:
+        time_column: bucket
+        size_seconds: 3600
+        emit_sql: SELECT city, n FROM closed
+        sink: {{type: kafka, kafka: {{brokers: ['{west}'], topic: {unique}-hours}}}}
+pipeline:
+  name: {unique}-windows
+  on_error: {{policy: IGNORE}}
+  source:
+    type: kafka
+    kafka: {{brokers: ['{brokers}'], group_id: test, topics: [{unique}-events]}}
+  handler:
+    type: handlers.InferredMemBatch
+    sql: |
+      INSERT INTO hours BY NAME
+      SELECT date_trunc('hour', at::TIMESTAMPTZ) AS bucket, count(*) AS n
+      FROM batch GROUP BY bucket;
+      INSERT INTO cities BY NAME
+      SELECT date_trunc('hour', at::TIMESTAMPTZ) AS bucket, properties.city AS city, count(*) AS n
+      FROM batch GROUP BY bucket, city
+  sink: {{type: noop}}
+"""
+
+
+def at(n):
+    """Return the time of an event: of the first 150 that of one hour, of others the next one."""
+    return f"2025-01-18T{10 + n // 150}:00:00Z"
 
 
 def produce(broker, topic, values):
@@ -87,12 +132,16 @@ def produce(broker, topic, values):
     producer.flush()
 
 
-def test_the_tutorial_prints_what_it_documents(broker, postgres, spark, tmp_path, unique, capsys):
+def test_the_tutorial_prints_what_it_documents(
+    broker, crash_broker, postgres, spark, tmp_path, unique, capsys
+):
     from kaflow_engine.runtime.application import run_pipelines
 
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(USERS.format(table=f"{unique}_users"))
-        connection.execute(f"CREATE TABLE {unique}_cities (city text PRIMARY KEY, n bigint)")
+        connection.execute(
+            f"CREATE TABLE {unique}_cities (state text, city text, n bigint, UNIQUE (city, state))"
+        )
         connection.execute(f"INSERT INTO {unique}_users VALUES {ALICE}")
     text = TUTORIAL.read_text()
     for old, new in (
@@ -110,11 +159,17 @@ def test_the_tutorial_prints_what_it_documents(broker, postgres, spark, tmp_path
     (tmp_path / "table.yml").write_text(
         TABLE.format(unique=unique, brokers=broker.bootstrap, postgres=postgres.url)
     )
+    states = "".join(f"c{n},s{n % 2}\n" for n in range(5))
+    (tmp_path / "states.csv").write_text(f"name,state\n{states}")
+    west = crash_broker.bootstrap
+    (tmp_path / "windows.yml").write_text(
+        WINDOWS.format(unique=unique, brokers=broker.bootstrap, west=west)
+    )
     config = Config.model_validate(
         {
             "state": {"rocksdb": {"path": str(tmp_path / "state")}},
             "spark": {"master": "local[2]"},
-            "sql": {"attach": ["postgres"]},
+            "sql": {"attach": ["postgres"], "read": [str(tmp_path)]},
         }
     )
     environment = {
@@ -124,9 +179,11 @@ def test_the_tutorial_prints_what_it_documents(broker, postgres, spark, tmp_path
     specs = load_checked([tmp_path], config, environment).pipelines
     config = with_brought(config, specs)
     broker.create_topic(f"{unique}-events")
-    cities = [{"properties": {"city": f"c{n % 5}"}, "amount": str(n % 3)} for n in range(299)]
+    cities = [
+        {"properties": {"city": f"c{n % 5}"}, "amount": str(n % 3), "at": at(n)} for n in range(299)
+    ]
     events = [json.dumps(each) for each in cities]
-    events[7:7] = ["{!invalidJSON!", json.dumps({"properties": {"city": "c0"}, "amount": "x"})]
+    events[7:7] = ["{!invalidJSON!", json.dumps({**cities[0], "amount": "x"})]
     produce(broker, f"{unique}-events", events)
     said = []
 
@@ -154,5 +211,13 @@ def test_the_tutorial_prints_what_it_documents(broker, postgres, spark, tmp_path
     letters = read_committed(broker.settings, f"{unique}-refused").to_pylist()
     assert [row["value"].decode() for row in letters] == [events[7], events[8]]
     with psycopg.connect(postgres.url, autocommit=True) as connection:
-        found = connection.execute(f"SELECT city, n FROM {unique}_cities ORDER BY city").fetchall()
-    assert found == [("c0", 61), *((f"c{n}", 60) for n in range(1, 4)), ("c4", 59)]
+        found = connection.execute(f"SELECT * FROM {unique}_cities ORDER BY city").fetchall()
+        refused = connection.execute(f"SELECT value FROM {unique}_refused").fetchall()
+    amounts = (61, 60, 60, 60, 59)
+    assert found == [(f"s{n % 2}", f"c{n}", count) for n, count in enumerate(amounts)]
+    assert refused == [(events[7].encode(),)]
+    hours = read_committed(broker.settings, f"{unique}-hours").to_pylist()
+    assert hours[0]["value"].decode() == '{"hour": "10", "n": 151}'
+    hours = read_committed(crash_broker.settings, f"{unique}-hours").to_pylist()
+    rows = [json.loads(row["value"]) for row in hours][:5]
+    assert rows == [{"city": f"c{n}", "n": 31 if n == 0 else 30} for n in range(5)]

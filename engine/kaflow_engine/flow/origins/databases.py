@@ -147,7 +147,7 @@ class SqlParams:
     def place(self) -> str:
         """Which table, in a few words."""
         of = f" of {', '.join(self.files)}" if self.files else ""
-        return f"table {self.table}{of}"
+        return f"{self.type} table {self.table}{of}"
 
     @property
     def reached_by(self) -> tuple[str, str] | None:

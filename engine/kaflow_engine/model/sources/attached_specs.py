@@ -132,7 +132,7 @@ class SqlSourceSpec(AttachedSpec):
     def about(self) -> str:
         """Which table, and what becomes of its rows."""
         of = f" of {', '.join(self.files)}" if self.files else ""
-        return f"table {self.table_name}{of}, made by SQL when a run begins and when a file changes"
+        return f"{self.type} table {self.table_name}{of}, made at the start and when a file changes"
 
     @property
     def guarantee(self) -> str | None:

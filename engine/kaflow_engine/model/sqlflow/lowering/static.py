@@ -103,7 +103,7 @@ def _files_of(table: exp.Table, sql: SqlText, mistakes: Mistakes) -> Iterator[st
             f"SQL cannot read by {name}", at, f"there are {', '.join(_READS)}, and FROM 'file.csv'"
         )
         return
-    given = function.this if isinstance(function.this, exp.Expression) else None
+    given = function.this if isinstance(function.this, exp.Expr) else None
     given = given or next(iter(function.expressions), None)
     parts = given.expressions if isinstance(given, exp.Array) else [given]
     texts = [each.this for each in parts if isinstance(each, exp.Literal) and each.is_string]

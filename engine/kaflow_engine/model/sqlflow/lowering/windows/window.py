@@ -1,6 +1,7 @@
 """Tables with windows, which handlers fill: groups that leave when they are closed."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -153,10 +154,11 @@ def _check_conflict(tree: exp.Insert, statement: SqlText, mistakes: Mistakes) ->
     conflict = tree.args.get("conflict")
     if not isinstance(conflict, exp.OnConflict):
         return
-    selected = {each.alias_or_name.lower(): each.unalias() for each in tree.expression.selects}
+    columns: Sequence[exp.Expr] = tree.expression.selects
+    selected = {each.alias_or_name.lower(): each.unalias() for each in columns}
     for update in conflict.expressions:
         name = update.this.name.lower()
-        made = _MERGED.get(type(selected.get(name)))
+        made = _MERGED.get(type(selected[name])) if name in selected else None
         own, new = (rf"(?:\w+\.)?{re.escape(name)}", rf"excluded\.{re.escape(name)}")
         forms = made and made.format(own=own, new=new)
         if forms and re.fullmatch(forms, update.expression.sql(dialect="duckdb").lower()):
