@@ -1,7 +1,8 @@
 """DuckDB queries over Arrow tables: short, single-threaded, without file or network access."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,21 @@ def query(sql: str, rows: "pa.Table | None" = None) -> "pa.Table":
         sql = f"WITH rows AS (FROM given LIMIT {_ALL}) {sql}"
     with cursor(sql if rows is None else None) as connection:
         return connection.execute(sql).to_arrow_table()
+
+
+@contextmanager
+def repeated(sql: str) -> "Generator[Callable[[pa.Table], pa.Table]]":
+    """Give a function that runs `sql` over the table `rows` as `query` does, again and again.
+
+    To open a cursor takes as long as to read a hundred rows.
+    """
+    text = f"WITH rows AS (FROM given LIMIT {_ALL}) {sql}"
+    with cursor() as connection:
+
+        def over(given: "pa.Table") -> "pa.Table":  # DuckDB finds it by name
+            return connection.execute(text).to_arrow_table()
+
+        yield over
 
 
 def value(sql: str, parameters: Sequence[object] = ()) -> Any:

@@ -1,17 +1,19 @@
 """The SQL of runs over their rows; rows that fail alone are taken out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 
-from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.queries import repeated
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.timed import Runs
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS, error_class, error_text
 from kaflow_engine.operators.rows.row_text import columns_of, pack, to_text, unpack
+
+Select = Callable[[pa.Table], pa.Table]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,21 +28,26 @@ class Made:
     """Class and text of the error where the SQL fails on the rows together."""
 
 
-def made_of(runs: Runs, rows: Sequence[str]) -> Made:
-    """Run the SQL over a run; where it fails, again without the rows that fail alone.
+def made_of(runs: Runs, found: Iterable[Sequence[str]]) -> list[Made]:
+    """Run the SQL over each run; where it fails, again without the rows that fail alone.
 
     Args:
         runs: What runs.
-        rows: Those of the run, packed, in their order.
+        found: The rows of each run, packed, in their order.
     """
+    with repeated(_sql(runs.sql, runs.columns, runs.results)) as select:
+        return [_made(select, rows) for rows in found]
+
+
+def _made(select: Select, rows: Sequence[str]) -> Made:
     try:
-        return Made(rows=_select(runs, rows))
+        return Made(rows=_selected(select, rows))
     except DATA_ERRORS as error:
         first = error_class(error), error_text(error)
     bad: list[tuple[int, str, str]] = []
     for place, row in enumerate(rows):
         try:
-            _select(runs, [row])
+            _selected(select, [row])
         except DATA_ERRORS as error:
             bad.append((place, error_class(error), error_text(error)))
     out = {place for place, _, _ in bad}
@@ -48,15 +55,15 @@ def made_of(runs: Runs, rows: Sequence[str]) -> Made:
     if not bad or not left:
         return Made(rows=(), bad=bad, failed=None if bad else first)
     try:
-        return Made(rows=_select(runs, left), bad=bad)
+        return Made(rows=_selected(select, left), bad=bad)
     except DATA_ERRORS as error:
         return Made(rows=(), bad=bad, failed=(error_class(error), error_text(error)))
 
 
-def _select(runs: Runs, rows: Sequence[str]) -> list[str]:
-    given = pa.table({"payload": pa.array(rows, pa.string())})
-    sql = _sql(runs.sql, runs.columns, runs.results)
-    found: list[str] = query(sql, rows=given)["made"].to_pylist()
+def _selected(select: Select, rows: Sequence[str]) -> list[str]:
+    found: list[str] = select(pa.table({"payload": pa.array(rows, pa.string())}))[
+        "made"
+    ].to_pylist()
     return found
 
 

@@ -153,7 +153,7 @@ def _made(
     """Let what the SQL selects of runs leave; returns rows and dead letters, schema EXCHANGE."""
     if not found:
         return []
-    made = [made_of(runs, [row.payload for row in run.rows]) for run in found]
+    made = made_of(runs, ([row.payload for row in run.rows] for run in found))
     chain = chain_of(flow, runs)
     tables = [row_failures(flow, runs, list(zip(found, made, strict=True)))]
     owners = [n for n, each in enumerate(made) for _ in each.rows]
