@@ -12,18 +12,20 @@ KaflowError
     │   ├── SinkUnfit   someone must act
     │   └── TakenOver   another run of the pipeline has begun
     ├── LimitReached    a budget the author set is used up
+    ├── SystemAway      an outside system, no one knows which: it may heal
     ├── StateError      state that is damaged or does not fit the plan
     │   ├── StateHeld   another process has it
     │   └── NotSettled  its stream is not done yet with what a backfill would fill
     └── DrainIncomplete a stop that did not finish in time
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar, Literal
 
-from kaflow_engine.masking import without_secrets
+from kaflow_engine.masking import masked, without_secrets
 
 Outage = Literal["retry", "stop", "bad settings"]
 """`retry`: the system is away, and may come back; `stop`: trying again gives the same error;
@@ -58,6 +60,8 @@ class KaflowError(Exception):
     exit_code: ClassVar[int] = 1
     outage: ClassVar[Outage | None] = None
     """What it calls for where an outside system is the cause."""
+    causes: tuple[str, ...] = ()
+    """What it came of, layer by layer: of one that ended a run, or came from a task."""
 
     def __init__(self, message: str, at: Location | None = None, hint: str | None = None) -> None:
         self.message = without_secrets(message)
@@ -151,6 +155,12 @@ class TakenOver(SinkError):
     """Another run of the pipeline has begun; this one must end."""
 
 
+class SystemAway(RunError):
+    """A connection to some outside system failed: it may heal."""
+
+    outage = "retry"
+
+
 class LimitReached(RunError):
     """A budget that the author set is used up."""
 
@@ -179,6 +189,44 @@ class DrainIncomplete(RunError):
     """A stop that did not finish before its deadline."""
 
     exit_code = 15
+
+
+@contextmanager
+def noted(doing: str) -> Generator[None]:
+    """Let errors of a block say what was done: `causes_of` has it."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(doing)
+        raise
+
+
+def causes_of(error: BaseException) -> tuple[str, ...]:
+    """Return what was done when an error came up, and what it came of: a line each, the innermost
+    last; secrets that are known are masked.
+
+    What the message says already is left out, and so is what Spark wraps errors in.
+    """
+    lines: list[str] = []
+    at: BaseException | None = error
+    seen: set[int] = set()  # an error may be raised from itself
+    while at is not None and id(at) not in seen and not _is_wrapping(at):
+        seen.add(id(at))
+        text = " ".join(str(at).split())
+        said = any(text in line for line in (*lines, " ".join(str(error).split())))
+        lines += [] if said else [f"{type(at).__name__}: {text}"]
+        lines += reversed(getattr(at, "__notes__", ()))
+        lines += at.causes if isinstance(at, KaflowError) else ()
+        at = at.__cause__
+    shown = (masked("", line) for line in dict.fromkeys(lines))
+    return tuple(line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in shown)
+
+
+_LONGEST = 300
+
+
+def _is_wrapping(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in ("py4j", "pyspark")
 
 
 def _hint(nearest: str | None, known: Sequence[str]) -> str | None:

@@ -23,6 +23,7 @@ from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.files.yaml_file import read_text
 from kaflow_engine.model.front_ends import DEFAULT
 from kaflow_engine.model.project import read_project
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import Resolver, explain, unknown_topics
 from kaflow_engine.plan.graph import graph
@@ -82,6 +83,20 @@ def command(
     if as_graph:
         click.echo("\n\n".join("\n".join(graph(spec)) for spec in specs))
         return
+    print_plans(specs, config, connect=connect, as_json=as_json)
+
+
+def print_plans(
+    specs: Sequence[PipelineSpec], config: Config, *, connect: bool, as_json: bool
+) -> None:
+    """Print what pipelines will do.
+
+    Args:
+        specs: Of sound files.
+        config: Where brokers and registry are.
+        connect: Ask them for columns that no file declares.
+        as_json: Print it as data.
+    """
     resolve = resolver() if connect else None
     found = [
         explain(spec, own, resolve(spec, own, unknown_topics(spec)) if resolve else None)

@@ -135,6 +135,8 @@ def _report(ctx: click.Context, error: KaflowError) -> NoReturn:
     )
     for part in parts:
         click.echo(f"error: {part}", err=True)
+    for line in error.causes:
+        click.echo(f"  caused by: {line}", err=True)
     ctx.exit(error.exit_code)
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kaflow_engine.errors import DrainIncomplete, KaflowError
+from kaflow_engine.errors import DrainIncomplete, KaflowError, causes_of
 from kaflow_engine.masking import masked
 from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.batch.stop import Ending, Limits
@@ -85,6 +85,7 @@ def keep_trying(
             failure = to_error(error, f"running pipeline '{name}'")
             if limits.overdue.is_set():
                 raise DrainIncomplete(f"pipeline '{name}' did not stop in time") from failure
+            failure.causes = causes_of(failure)
             pause = policy.after(failure, watch.batches, watch.now.state)
             if pause is None:
                 raise failure from error

@@ -49,6 +49,22 @@ def test_run_takes_the_file_of_the_variable(folder: Path, monkeypatch: pytest.Mo
     assert "wrong.yaml:17: unknown key 'form'" in done.output
 
 
+def test_a_dry_run_shows_what_a_run_would_do_and_ends(folder: Path) -> None:
+    text = QUICK.read_text().replace(
+        "topic: raw", "data_format: json\n    schema: {id: BIGINT, amount: DOUBLE}\n    topic: raw"
+    )
+    folder.joinpath("pipeline.yaml").write_text(text)
+    done = kaflow("run", "--dry-run")
+    assert (done.exit_code, done.output) == (0, kaflow("explain", "pipeline.yaml").output)
+    (plan,) = json.loads(kaflow("run", "--dry-run", "--json").stdout)
+    assert plan["name"] == "pipeline"
+    assert [path.name for path in folder.iterdir()] == ["pipeline.yaml"]
+    folder.joinpath("pipeline.yaml").write_text(text.replace("amount > 1000", "price > 1000"))
+    done = kaflow("run", "--dry-run")
+    assert done.exit_code == 10
+    assert "pipeline.yaml:15: unknown column 'price'" in done.output
+
+
 def test_json_of_validate_has_what_streamling_prints(folder: Path) -> None:
     folder.joinpath("pipeline.yaml").write_text(QUICK.read_text())
     found = json.loads(kaflow("validate", "--json").stdout)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from kaflow_engine.cli.explain import print_plans
 from kaflow_engine.cli.options import (
     allow_option,
     allowances,
@@ -35,6 +36,12 @@ from kaflow_engine.plan.planner.project import load_checked
     type=click.IntRange(min=1),
     help="End each pipeline after about so many records.",
 )
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Check the files, ask for columns that no file declares, show what each pipeline will do, "
+    "and end.",
+)
 @click.option("--plain", is_flag=True, help="Print lines instead of a live table.")
 @click.option(
     "--progress",
@@ -51,6 +58,7 @@ def command(
     paths: tuple[Path, ...],
     until_caught_up: bool,
     max_records: int | None,
+    dry_run: bool,
     plain: bool,
     progress_path: Path | None,
     config_path: Path | None,
@@ -67,6 +75,9 @@ def command(
     config = configuration(config_path, (*settings, *allowances(allowed)), master)
     project = load_checked(paths, config)
     say_notices(project.notices)
+    if dry_run:
+        print_plans(project.pipelines, config, connect=True, as_json=as_json)
+        return
     manner = Manner(
         until_caught_up=until_caught_up, max_records=max_records, plain=plain, as_json=as_json
     )

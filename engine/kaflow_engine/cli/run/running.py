@@ -16,7 +16,7 @@ from kaflow_engine.cli.live_view.logs import log_messages
 from kaflow_engine.cli.live_view.views import View, choose_view
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.cli.run.standby import take_states
-from kaflow_engine.cli.run.summary import summary_data, summary_lines
+from kaflow_engine.cli.run.summary import error_data, summary_data, summary_lines
 from kaflow_engine.connectors.kafka.client import open_admin
 from kaflow_engine.connectors.kafka.clusters.input_topics import clusters_of
 from kaflow_engine.errors import Location, ModelError, SourceError
@@ -104,7 +104,8 @@ def run_in_front(
         outcome = _run(begun, config, manner, asked, board, progressed)
     newest = [board.newest.get(name, Progress(pipeline=name)) for name in board.names]
     if manner.as_json:
-        print_json(summary_data(newest, outcome.endings))
+        failed = {} if outcome.error is None else {"error": error_data(outcome.error)}
+        print_json(summary_data(newest, outcome.endings) | failed)
     else:
         click.echo("\n".join(["", *summary_lines(newest, outcome.endings)]))
     if outcome.error is not None:

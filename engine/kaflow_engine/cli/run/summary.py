@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from kaflow_engine.cli.live_view.board import account
 from kaflow_engine.cli.output import table_lines
+from kaflow_engine.errors import KaflowError, causes_of
+from kaflow_engine.masking import masked
 from kaflow_engine.telemetry.progress import CLASSES, USED, PipelineSummary, Progress
 
 
@@ -55,6 +57,20 @@ def summary_data(
             }
         )
     return {"pipelines": found}
+
+
+def error_data(error: BaseException) -> dict[str, object]:
+    """Return what ended a run, as data for JSON."""
+    from kaflow_engine.runtime.failures.failures import is_internal, is_outage, is_retryable
+
+    known = error if isinstance(error, KaflowError) else None
+    return {
+        "message": known.message if known else masked("", f"{type(error).__name__}: {error}"),
+        "hint": known.hint if known else None,
+        "internal": is_internal(error),
+        "retriable": known is not None and (is_outage(known) or is_retryable(known)),
+        "causes": list(known.causes if known else causes_of(error)),
+    }
 
 
 def _ending(at: Progress, ended: PipelineSummary | None) -> str:

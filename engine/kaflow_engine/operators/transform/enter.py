@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import noted
 from kaflow_engine.flow.operators import Project
 from kaflow_engine.flow.transforms import IN, Transform
 from kaflow_engine.model.columns import Column
@@ -80,21 +81,21 @@ def _transformed(
     inputs = pa.table({c.name: given[f"o.{IN}{c.name}"] for c in transform.columns})
     labels = {"transform": transform.name, "kind": transform.params.type}
     start = perf_counter()
-    found = transform_kind(transform.params.type).open(transform)(
-        inputs,
-        TransformBatch(
-            batch=batch.batch,
-            batch_time=batch.batch_time,
-            mark=batch.mark,
-            identities=lambda: _identities(leaving, given),
-            answers=task.answers,
-            secrets=task.secrets,
-            connection=task.connection,
-            states=batch.states,
-            learned=task.learned,
-            measures=task.measures,
-        ),
+    about = TransformBatch(
+        batch=batch.batch,
+        batch_time=batch.batch_time,
+        mark=batch.mark,
+        identities=lambda: _identities(leaving, given),
+        answers=task.answers,
+        secrets=task.secrets,
+        connection=task.connection,
+        states=batch.states,
+        learned=task.learned,
+        measures=task.measures,
     )
+    kind, rows = transform.params.type, inputs.num_rows
+    with noted(f"{kind} '{transform.name}': {rows} rows of batch {batch.batch}"):
+        found = transform_kind(kind).open(transform)(inputs, about)
     task.measures.time("transform", perf_counter() - start, **labels)
     task.measures.count("transform_rows", inputs.num_rows, **labels)
     task.measures.count("transform_results", len(found.origin), **labels)

@@ -12,7 +12,7 @@ from secrets import token_hex
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kaflow_engine.errors import KaflowError, Location, RunError
+from kaflow_engine.errors import KaflowError, Location, RunError, causes_of
 
 SECRET = token_hex(16)
 """Of this process, if it is a driver; tasks get it with their settings."""
@@ -35,6 +35,7 @@ class _Wire(BaseModel):
     file: str | None = None
     line: int | None = Field(default=None, ge=1)
     details: str = ""
+    causes: list[str] = []
 
 
 def pack(error: KaflowError, kinds: Mapping[str, type[KaflowError]], secret: str) -> str:
@@ -53,6 +54,7 @@ def pack(error: KaflowError, kinds: Mapping[str, type[KaflowError]], secret: str
         file=error.at.file if error.at else None,
         line=error.at.line if error.at else None,
         details=error.details if isinstance(error, TaskFailed) else "",
+        causes=list(causes_of(error)),
     )
     return f"<<kaflow:{secret}:{base64.b64encode(wire.model_dump_json().encode()).decode()}>>"
 
@@ -61,15 +63,18 @@ def unpack(
     text: str, kinds: Mapping[str, type[KaflowError]], secret: str = SECRET
 ) -> KaflowError | None:
     """Return the first error that a text holds and this driver's tasks have packed."""
-    found = re.search(rf"<<kaflow:{secret}:([A-Za-z0-9+/]+=*)>>", text)
-    if found is None:
+    match = re.search(rf"<<kaflow:{secret}:([A-Za-z0-9+/]+=*)>>", text)
+    if match is None:
         return None
     try:
-        wire = _Wire.model_validate_json(base64.b64decode(found[1]))
+        wire = _Wire.model_validate_json(base64.b64decode(match[1]))
     except ValueError:
         return None
     kind = kinds.get(wire.kind, RunError)
     at = None if wire.file is None else Location(wire.file, wire.line)
     if issubclass(kind, TaskFailed):
-        return TaskFailed(wire.message, wire.details, wire.hint)
-    return kind(wire.message, at, wire.hint)
+        found: KaflowError = TaskFailed(wire.message, wire.details, wire.hint)
+    else:
+        found = kind(wire.message, at, wire.hint)
+    found.causes = tuple(wire.causes)
+    return found

@@ -3,6 +3,7 @@
 import re
 import traceback
 from collections.abc import Iterator, Mapping
+from errno import ENOTCONN
 from sys import version_info
 
 from kaflow_engine.connectors.clickhouse.errors import ClickHouseAway, ClickHouseUnfit
@@ -40,7 +41,9 @@ from kaflow_engine.errors import (
     SqlError,
     StateError,
     StateHeld,
+    SystemAway,
     TakenOver,
+    causes_of,
 )
 from kaflow_engine.formats.schema_changes import SchemaChanged
 from kaflow_engine.formats.schema_registry import RegistryAway
@@ -97,7 +100,7 @@ _KINDS: Mapping[str, type[KaflowError]] = {
     kind.__name__: kind
     for kind in (
         *(ModelError, SqlError, RunError, SourceError, SinkError, LimitReached, StateError),
-        *(SinkAway, SinkUnfit, SourceAway, SourceUnfit),
+        *(SinkAway, SinkUnfit, SourceAway, SourceUnfit, SystemAway),
         *(TakenOver, DrainIncomplete, DataLost, LossSuspected, TaskFailed, RecordRefused),
         *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, NotPermitted),
         *(RowRefused, MissingTopic),
@@ -120,10 +123,26 @@ def carried(error: BaseException, secret: str = SECRET) -> RuntimeError:
         secret: Of the driver.
     """
     if not isinstance(error, KaflowError):
-        text = str(error).strip().partition("\n")[0]
-        details = "".join(traceback.format_exception(error))
-        error = TaskFailed(f"a task failed: {type(error).__name__}: {text}", details)
+        error = _unforeseen(error)
     return RuntimeError(pack(error, _KINDS, secret))
+
+
+def _unforeseen(error: BaseException) -> KaflowError:
+    text = str(error).strip().partition("\n")[0]
+    said = f"{type(error).__name__}: {text}"
+    away = isinstance(error, ConnectionError | TimeoutError | InterruptedError)
+    if away or (isinstance(error, OSError) and error.errno == ENOTCONN):
+        found: KaflowError = SystemAway(f"a connection failed: {said}")
+    else:
+        details = "".join(traceback.format_exception(error))
+        found = TaskFailed(f"a task failed: {said}", details)
+    found.causes = causes_of(error)
+    return found
+
+
+def is_internal(error: BaseException) -> bool:
+    """Tell whether no one foresaw an error: it says nothing about what an author wrote."""
+    return isinstance(error, TaskFailed) or not isinstance(error, KaflowError)
 
 
 def to_error(error: BaseException, doing: str = "running a batch") -> KaflowError:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.contract import Owner, TaskPart, TaskSink, Written
 from kaflow_engine.connectors.record_sink import RecordSink
+from kaflow_engine.errors import noted
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import DEAD_LETTER, TABLE_ROW
 from kaflow_engine.formats.schema_registry import UnknownSchema
@@ -223,7 +224,8 @@ class WorkerTask:
             metrics=PluginMetrics(plugin, self.measures),
         )
         start = perf_counter()
-        written = sink.write(part)
+        with noted(f"output '{output}': {rows.num_rows} rows of batch {part.batch}"):
+            written = sink.write(part)
         self.measures.time("sink", perf_counter() - start, output=output)
         self.measures.count("sink_refused", len(written.refused), output=output)
         for name, spent in written.phases.items():
@@ -265,10 +267,8 @@ class WorkerTask:
         """Return what the driver must know: change files, deliveries, milliseconds by phase."""
         phases = {k: round(v, 1) for k, v in self._phases.items()}
         found = [*self._notes, {"phases": phases, "stages": self._stages}]
-        if learned := self.learned.note():
-            found.append({"learned": learned})
-        if measured := self.measures.taken():
-            found.append({"measures": to_json(measured)})
+        found += [{"learned": learned}] if (learned := self.learned.note()) else []
+        found += [{"measures": to_json(taken)}] if (taken := self.measures.taken()) else []
         return found
 
     @contextmanager
