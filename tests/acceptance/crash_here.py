@@ -35,10 +35,7 @@ from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.lenses.front_end import load_processor
-from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.model.project import load_project
-from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.reports import read_reports
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.plan.evolution.diff import change
@@ -211,7 +208,7 @@ def plan_of(order: Order) -> Flow:
     """Plan the pipeline of a run."""
     if order.file:
         file = Path(order.file)
-        spec = _spec_in(file)
+        (spec,) = load_project([file], variables={}).pipelines
         (planned,) = prepare([spec], config_of(order))
         return planned.plan
     if order.pipeline == "copy":
@@ -224,14 +221,6 @@ def plan_of(order: Order) -> Flow:
         return sinks_plan(order.name, order.inputs, order.sink, order.connection)
     about = (order.delivery, order.warehouse, order.changed, order.on_data_loss, order.on_error)
     return crash_plan(order.name, order.inputs, *about, several=order.several)
-
-
-def _spec_in(file: Path) -> PipelineSpec:
-    if file.name.endswith(".processor.yaml"):
-        return load_processor(file, {})
-    if file.suffix == ".yml":  # of SQLFlow, whose text says it
-        return load_project([file], variables={}).pipelines[0]
-    return load_pipeline(file)
 
 
 def config_of(order: Order) -> Config:

@@ -17,12 +17,8 @@ from tests.acceptance.crash_sinks import sink_rows
 FIRST_HOUR = START - START % 3_600_000
 TWO_HOURS = (FIRST_HOUR, FIRST_HOUR + 2 * 3_600_000)
 OF_TRANSACTIONS = (
-    "before_slot",
-    "slot_claimed",
-    "before_transaction",
-    "transaction_begun",
-    "marker_produced",
-    "before_commit",
+    *("before_slot", "slot_claimed", "before_transaction", "transaction_begun"),
+    *("marker_produced", "before_commit"),
 )
 PIECE = 3_000
 """Bytes of a transaction: some rows of a batch, so that it takes several."""

@@ -17,9 +17,7 @@ from kaflow_engine.plan.planner.events.matching import row_times
 from kaflow_engine.plan.planner.events.refused_matching import wrong_matching
 from kaflow_engine.plan.planner.functions import use_functions
 from kaflow_engine.plan.planner.grouping.refused_groups import wrong_groups, wrong_keys
-from kaflow_engine.plan.planner.grouping.settings import (
-    keyed_shapes,
-)
+from kaflow_engine.plan.planner.grouping.settings import keyed_shapes
 from kaflow_engine.plan.planner.inputs.kafka_topics import wrong_clusters, wrong_letters
 from kaflow_engine.plan.planner.inputs.source_plugins import plugin_columns, wrong_source_plugins
 from kaflow_engine.plan.planner.inputs.sources import wrong_connections, wrong_secrets
@@ -27,10 +25,7 @@ from kaflow_engine.plan.planner.mistakes import Mistakes, placed
 from kaflow_engine.plan.planner.outputs.connector import wrong_sinks
 from kaflow_engine.plan.planner.outputs.headers import wrong_headers
 from kaflow_engine.plan.planner.outputs.keys import wrong_key_formats
-from kaflow_engine.plan.planner.outputs.output import (
-    OutputParts,
-    wrong_names,
-)
+from kaflow_engine.plan.planner.outputs.output import OutputParts, wrong_names
 from kaflow_engine.plan.planner.outputs.side_outputs import side_outputs, wrong_side_outputs
 from kaflow_engine.plan.planner.outputs.typed import output_parts
 from kaflow_engine.plan.planner.planned import PlannedPipeline
@@ -39,10 +34,7 @@ from kaflow_engine.plan.planner.roles import timed_topics, topic_roles, topics_o
 from kaflow_engine.plan.planner.steps import key_steps
 from kaflow_engine.plan.planner.tables.keys import TableKeys, table_keys
 from kaflow_engine.plan.planner.tables.operations import columns_beside
-from kaflow_engine.plan.planner.tables.topics import (
-    wrong_settings,
-    wrong_table_topics,
-)
+from kaflow_engine.plan.planner.tables.topics import wrong_settings, wrong_table_topics
 from kaflow_engine.plan.planner.topics import check_topic_names, topic_params
 from kaflow_engine.plan.planner.transforms import wrong_transforms
 from kaflow_engine.sql.chain_shapes import ChainShape, chain_shapes

@@ -7,7 +7,6 @@ from pathlib import PurePath
 
 from sqlglot import exp
 
-from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.errors import Location
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, SqlText
 
@@ -52,8 +51,13 @@ def read_file(table: exp.Table, sql: SqlText, mistakes: Mistakes) -> Static | No
         return None
     name = table.alias or PurePath(files[0]).name.partition(".")[0]
     is_function = isinstance(table.this, exp.Func)
-    rows = table.this.sql(dialect="duckdb") if is_function else literal(files[0])
-    made = f"CREATE TABLE {identifier(name)} AS FROM {rows}"
+    rows = (
+        table.this.sql(dialect="duckdb")
+        if is_function
+        else exp.Literal.string(files[0]).sql(dialect="duckdb")
+    )
+    quoted = exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
+    made = f"CREATE TABLE {quoted} AS FROM {rows}"
     return Static(name=name, sql=made, files=files, at=at)
 
 
