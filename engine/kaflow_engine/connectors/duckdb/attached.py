@@ -138,9 +138,14 @@ def _look(connection: duckdb.DuckDBPyConnection, params: DuckDBParams, name: str
     return DuckDBTable(connection, params, kinds, columns_of(params, name, kinds, read_as))
 
 
-def _ours(params: DuckDBParams, name: str, error: duckdb.Error) -> KaflowError:
+def said_by(error: duckdb.Error) -> str:
+    """Return what DuckDB says in its first line, as our own errors do."""
     said = str(error).strip().partition("\n")[0].split("Error: ", 1)[-1].rstrip(".!")
-    said = said[:1].lower() + said[1:]
+    return said[:1].lower() + said[1:]
+
+
+def _ours(params: DuckDBParams, name: str, error: duckdb.Error) -> KaflowError:
+    said = said_by(error)
     if locked := _LOCKED.search(said):
         by = f" ({locked[1]})" if locked[1] else ""
         return away(

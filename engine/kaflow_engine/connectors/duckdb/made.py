@@ -11,7 +11,7 @@ import duckdb
 from kaflow_engine.connectors.attached.columns import columns_of
 from kaflow_engine.connectors.attached.contract import away, unfit
 from kaflow_engine.connectors.attached.files import require_file
-from kaflow_engine.connectors.duckdb.attached import DuckDBTable
+from kaflow_engine.connectors.duckdb.attached import DuckDBTable, said_by
 from kaflow_engine.connectors.duckdb.types import read_as
 from kaflow_engine.duck.queries import SETTINGS
 from kaflow_engine.duck.quoting import identifier, literal
@@ -49,7 +49,7 @@ class MadeByStatements:
         try:
             yield _look(opened, params, name)
         except duckdb.Error as error:
-            raise unfit(name, _said(error), _CORRECT) from error
+            raise unfit(name, said_by(error), _CORRECT) from error
         finally:
             opened.close()
 
@@ -85,9 +85,9 @@ def _run(params: SqlParams, name: str) -> duckdb.DuckDBPyConnection:
                 raise unfit(name, said, "write CREATE TABLE and INSERT alone")
             database.execute(statement)
     except duckdb.IOException as error:
-        raise away(name, _said(error)) from error
+        raise away(name, said_by(error)) from error
     except duckdb.Error as error:
-        raise unfit(name, _said(error), _CORRECT) from error
+        raise unfit(name, said_by(error), _CORRECT) from error
     return database
 
 
@@ -100,8 +100,3 @@ def _look(connection: duckdb.DuckDBPyConnection, params: SqlParams, name: str) -
         raise unfit(name, f"the SQL makes no table '{params.table}'", hint) from error
     kinds: dict[str, str] = {column: kind for column, kind, *_ in found}
     return DuckDBTable(connection, params, kinds, columns_of(params, name, kinds, read_as))
-
-
-def _said(error: duckdb.Error) -> str:
-    said = str(error).strip().partition("\n")[0].split("Error: ", 1)[-1].rstrip(".!")
-    return said[:1].lower() + said[1:]
