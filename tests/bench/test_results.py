@@ -144,8 +144,8 @@ def test_the_runs_that_are_asked_for(arguments: list[str], only: tuple[str, ...]
 
 def test_an_unknown_run_is_refused(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
-        read_options(["--only", "a,0"])
-    assert "unknown runs 0; there are floor, a, b" in capsys.readouterr().err
+        read_options(["--only", "a,ä"])
+    assert "unknown runs ä; there are floor, a, b" in capsys.readouterr().err
 
 
 def test_sizes_come_from_options_before_the_environment(monkeypatch: pytest.MonkeyPatch):

@@ -28,7 +28,7 @@ class Made:
     """Class and text of the error where the SQL fails on the rows together."""
 
 
-def made_of(runs: Runs, found: Iterable[Sequence[str]]) -> list[Made]:
+def made_of(runs: Runs, found: Iterable[pa.Array]) -> list[Made]:
     """Run the SQL over each run; where it fails, again without the rows that fail alone.
 
     Args:
@@ -39,20 +39,20 @@ def made_of(runs: Runs, found: Iterable[Sequence[str]]) -> list[Made]:
         return [_made(select, rows) for rows in found]
 
 
-def _made(select: Select, rows: Sequence[str]) -> Made:
+def _made(select: Select, rows: pa.Array) -> Made:
     try:
         return Made(rows=_selected(select, rows))
     except DATA_ERRORS as error:
         first = error_class(error), error_text(error)
     bad: list[tuple[int, str, str]] = []
-    for place, row in enumerate(rows):
+    for place in range(len(rows)):
         try:
-            _selected(select, [row])
+            _selected(select, rows.slice(place, 1))
         except DATA_ERRORS as error:
             bad.append((place, error_class(error), error_text(error)))
     out = {place for place, _, _ in bad}
-    left = [row for place, row in enumerate(rows) if place not in out]
-    if not bad or not left:
+    left = rows.take(pa.array([n for n in range(len(rows)) if n not in out], pa.int64()))
+    if not bad or not len(left):
         return Made(rows=(), bad=bad, failed=None if bad else first)
     try:
         return Made(rows=_selected(select, left), bad=bad)
@@ -60,10 +60,8 @@ def _made(select: Select, rows: Sequence[str]) -> Made:
         return Made(rows=(), bad=bad, failed=(error_class(error), error_text(error)))
 
 
-def _selected(select: Select, rows: Sequence[str]) -> list[str]:
-    found: list[str] = select(pa.table({"payload": pa.array(rows, pa.string())}))[
-        "made"
-    ].to_pylist()
+def _selected(select: Select, rows: pa.Array) -> list[str]:
+    found: list[str] = select(pa.table({"payload": rows}))["made"].to_pylist()
     return found
 
 

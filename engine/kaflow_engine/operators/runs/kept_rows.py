@@ -2,10 +2,14 @@
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from kaflow_engine.operators.keyed_state import StepState
+from kaflow_engine.operators.rows.schemas import ORIGIN
 from kaflow_engine.state.keys import entry_key
 
 ROW, HEAD = 0, 1
@@ -46,6 +50,70 @@ def read_row(value: bytes) -> KeptRow:
     text: str = payload if isinstance(payload, str) else payload[0]
     branch: int = 0 if isinstance(payload, str) else payload[1]
     return KeptRow(text, raw, ts, tuple(numbers[:4]), tuple(numbers[4:]), branch)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Rows that came in one batch, those of each writer together and in their order."""
+
+    rows: pa.Table
+    """Schema EXCHANGE, each column in one piece."""
+    branches: Mapping[int, int]
+    """The place of each branch of a union by its `side`."""
+
+    def kept(self, start: int, stop: int) -> list[KeptRow]:
+        """Return some of them one by one."""
+        rows = self.rows.slice(start, stop - start)
+        origins = zip(*(rows[name].to_pylist() for name in ORIGIN), strict=True)
+        columns = (rows[name].to_pylist() for name in ("payload", "raw", "ts", "members", "side"))
+        return [
+            KeptRow(payload, raw, ts, tuple(origin), tuple(members or ()), self.branches[side])
+            for (payload, raw, ts, members, side), origin in zip(
+                zip(*columns, strict=True), origins, strict=True
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRows:
+    """The rows of a run: those that waited, and those of this batch, which stay as they came."""
+
+    waited: Sequence[KeptRow]
+    arrived: Arrived | None = None
+    start: int = 0
+    stop: int = 0
+    """Which of those that arrived."""
+
+    def __len__(self) -> int:
+        return len(self.waited) + self.stop - self.start
+
+    def at(self, place: int) -> KeptRow:
+        """Return one of them."""
+        if place < len(self.waited):
+            return self.waited[place]
+        assert self.arrived is not None
+        at = self.start + place - len(self.waited)
+        (row,) = self.arrived.kept(at, at + 1)
+        return row
+
+    @property
+    def payloads(self) -> pa.Array:
+        """Their columns, packed; text."""
+        waited = pa.array([row.payload for row in self.waited], pa.string())
+        if self.arrived is None:
+            return waited
+        column = self.arrived.rows["payload"].chunk(0)
+        arrived = column.slice(self.start, self.stop - self.start)
+        return arrived if not self.waited else pa.concat_arrays([waited, arrived])
+
+    @property
+    def newest(self) -> int:
+        """The greatest of their times."""
+        times = [row.ts for row in self.waited]
+        if self.arrived is not None:
+            column = self.arrived.rows["ts"].chunk(0)
+            times.append(pc.max(column.slice(self.start, self.stop - self.start)).as_py())
+        return max(times)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kaflow_engine.operators.rows.partitioning import first_parts
 from kaflow_engine.operators.rows.reports import exchange_rows, report_rows
 from kaflow_engine.operators.rows.schemas import DEAD, EXCHANGE, LETTERS, NO_RECORD
 from kaflow_engine.operators.runs.calculate import Made
-from kaflow_engine.operators.runs.kept_rows import KeptRow
+from kaflow_engine.operators.runs.kept_rows import KeptRow, RunRows
 
 
 class OfRun(Protocol):
@@ -29,7 +29,7 @@ class OfRun(Protocol):
         ...
 
     @property
-    def rows(self) -> Sequence[KeptRow]:
+    def rows(self) -> RunRows:
         """Its rows, in their order."""
         ...
 
@@ -46,7 +46,7 @@ def row_failures(flow: Flow, runs: Runs, made: Sequence[tuple[OfRun, Made]]) -> 
     others: list[tuple[KeptRow, BadRecord, bytes]] = []
     for run, each in made:
         for place, error, message in each.bad:
-            row = run.rows[place]
+            row = run.rows.at(place)
             bad = BadRecord(row=0, phase="sql", error=error, message=message)
             _, _, part, offset = row.origin
             if part == NO_RECORD:
@@ -108,7 +108,7 @@ def result_letters(flow: Flow, chain: Chain, failed: Sequence[tuple[OfRun, BadRe
         chain,
         [replace(bad, phase="result") for _, bad in some],
         [f"a run of {len(run.rows)} rows" for run, _ in some],
-        ts=pa.array([max(row.ts for row in run.rows) for run, _ in some], pa.int64()),
+        ts=pa.array([run.rows.newest for run, _ in some], pa.int64()),
         part=_parts(flow, [run.key for run, _ in some]),
     )
     report = report_rows([{"counters": {"failed_results": len(some)}}])

@@ -1,9 +1,10 @@
 """Runs of rows in one task: rows wait until a run is full or due, then SQL makes rows of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,7 +26,7 @@ from kaflow_engine.operators.rows.row_text import columns_of, pack, unpack
 from kaflow_engine.operators.rows.schemas import MEMBERS, OF_RECORDS, ORIGIN, TRIGGER
 from kaflow_engine.operators.rows.task import BatchContext, Task
 from kaflow_engine.operators.runs.calculate import Made, made_of
-from kaflow_engine.operators.runs.kept_rows import NEVER, KeptRow, Writer, Writers
+from kaflow_engine.operators.runs.kept_rows import NEVER, Arrived, RunRows, Writer, Writers
 from kaflow_engine.operators.runs.letters import result_letters, row_failures
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.state.keys import split_entry
@@ -37,9 +38,11 @@ class Run:
 
     key: bytes
     """Of their writer."""
-    rows: Sequence[KeptRow]
+    rows: RunRows
     trigger: tuple[int, ...]
     """TRIGGER: of its last row, or of the time at which it fell due."""
+    origin: tuple[int, ...]
+    """ORIGIN of its last row."""
     members: tuple[int, ...] = ()
     """Of the row that filled it."""
 
@@ -103,15 +106,49 @@ class _Cutting:
         """Take rows in their order."""
         if not rows.num_rows:
             return
-        triggers = list(zip(*(rows[name].to_pylist() for name in TRIGGER), strict=True))
-        writers = self.writers.of(rows["key"].to_pylist())
-        for writer, row, trigger in zip(writers, self._kept(rows), triggers, strict=True):
-            if not writer.count:
+        keys = rows["key"].combine_chunks().dictionary_encode()
+        order = np.argsort(keys.indices, kind="stable")
+        by_writer = rows if len(keys.dictionary) == 1 else rows.take(pa.array(order))
+        arrived = Arrived(by_writer.combine_chunks(), self.branches)
+        stops = np.cumsum(np.bincount(keys.indices)).tolist()
+        full: list[tuple[Writer, RunRows]] = []
+        for writer, start, stop in zip(
+            self.writers.of(keys.dictionary.to_pylist()), [0, *stops], stops, strict=False
+        ):
+            full += ((writer, each) for each in self._cut(writer, arrived, start, stop))
+        last = pa.array([rows.stop - 1 for _, rows in full], pa.int64())
+        about = arrived.rows.select([*TRIGGER, *ORIGIN, "members"]).take(last)
+        triggers, origins = (
+            list(zip(*(about[name].to_pylist() for name in names), strict=True))
+            for names in (TRIGGER, ORIGIN)
+        )
+        found = [
+            Run(
+                key=writer.key,
+                rows=rows,
+                trigger=triggers[n],
+                members=tuple(members or ()),
+                origin=origins[n],
+            )
+            for n, ((writer, rows), members) in enumerate(
+                zip(full, about["members"].to_pylist(), strict=True)
+            )
+        ]
+        places = order[last.to_numpy()].tolist()
+        self.found += (found[n] for n in sorted(range(len(found)), key=lambda n: places[n]))
+
+    def _cut(self, writer: Writer, arrived: Arrived, start: int, stop: int) -> Generator[RunRows]:
+        """Yield the runs of a writer that rows fill; what is left waits."""
+        begins = not writer.count
+        while (end := start + max(self.runs.size - writer.count, 1)) <= stop:
+            waited = writer.take(self.writers.state)
+            yield RunRows(waited=waited, arrived=arrived, start=start, stop=end)
+            start, begins = end, True
+        if start < stop:
+            if begins:
                 every = self.runs.every
                 writer.due = NEVER if every is None else self.now + every
-            writer.added.append(row)
-            if writer.count >= self.runs.size:  # more, where it was greater before
-                self._run(writer, trigger, row.members)
+            writer.added += arrived.kept(start, stop)
 
     def take_due(self) -> None:
         """Make runs whose time has come, of what there is."""
@@ -128,19 +165,12 @@ class _Cutting:
             if writer.count:
                 self._run(writer, self._at(END, writer.key))
 
-    def _run(self, writer: Writer, trigger: tuple[int, ...], members: tuple[int, ...] = ()) -> None:
+    def _run(self, writer: Writer, trigger: tuple[int, ...]) -> None:
         rows = writer.take(self.writers.state)
-        self.found.append(Run(key=writer.key, rows=rows, trigger=trigger, members=members))
-
-    def _kept(self, rows: pa.Table) -> list[KeptRow]:
-        origins = zip(*(rows[name].to_pylist() for name in ORIGIN), strict=True)
-        columns = (rows[name].to_pylist() for name in ("payload", "raw", "ts", "members", "side"))
-        return [
-            KeptRow(payload, raw, ts, tuple(origin), tuple(members or ()), self.branches[side])
-            for (payload, raw, ts, members, side), origin in zip(
-                zip(*columns, strict=True), origins, strict=True
-            )
-        ]
+        run = Run(
+            key=writer.key, rows=RunRows(waited=rows), trigger=trigger, origin=rows[-1].origin
+        )
+        self.found.append(run)
 
     def _at(self, time: int, key: bytes) -> tuple[int, ...]:
         """Return what triggers a run because of the time; of several the partition decides."""
@@ -153,7 +183,7 @@ def _made(
     """Let what the SQL selects of runs leave; returns rows and dead letters, schema EXCHANGE."""
     if not found:
         return []
-    made = made_of(runs, ([row.payload for row in run.rows] for run in found))
+    made = made_of(runs, (run.rows.payloads for run in found))
     chain = chain_of(flow, runs)
     tables = [row_failures(flow, runs, list(zip(found, made, strict=True)))]
     owners = [n for n, each in enumerate(made) for _ in each.rows]
@@ -206,9 +236,8 @@ def _places(
     flow: Flow, found: Sequence[Run], made: Sequence[Made], numbers: pa.Array, owners: Sequence[int]
 ) -> pa.Table:
     """Return where results stand: where their run does, and among them in the order of the SQL."""
-    last = [run.rows[-1] for run in found]
     triggers = list(zip(*(run.trigger for run in found), strict=True))
-    origins = list(zip(*(row.origin for row in last), strict=True))
+    origins = list(zip(*(run.origin for run in found), strict=True))
     by = pa.array(owners, pa.int64())
     members = [
         [*run.members, place]
@@ -224,7 +253,7 @@ def _places(
         "rn": numbers,
         **{name: column(values) for name, values in zip(TRIGGER, triggers, strict=True)},
         **{name: column(values) for name, values in zip(ORIGIN, origins, strict=True)},
-        "ts": column([max(row.ts for row in run.rows) for run in found]),
+        "ts": column([run.rows.newest for run in found]),
         "members": pa.array(members, MEMBERS),
         "part": column(first_parts(keys, flow.partitions).tolist()),
         "counted": pa.repeat(False, len(owners)),
