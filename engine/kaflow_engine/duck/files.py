@@ -20,21 +20,24 @@ def open_file(path: str) -> duckdb.DuckDBPyConnection:
     return found
 
 
-def open_among(paths: Sequence[str]) -> duckdb.DuckDBPyConnection:
-    """Open a database in memory, to which some files can be attached, and no others.
+def open_among(paths: Sequence[str], folders: Sequence[str]) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory, from which some files can be reached, and no others.
 
     Its settings cannot be changed any more. Errors are DuckDB's.
 
     Args:
-        paths: Of files of DuckDB's own databases.
+        paths: Of files.
+        folders: All whose files can be reached.
     """
     found = duckdb.connect(
         config={**SETTINGS, "memory_limit": "512MB", "python_enable_replacements": False}
     )
     files = ", ".join(literal(path) for each in paths for path in (each, f"{each}.wal"))
+    all_of = ", ".join(map(literal, folders))
     for sql in (
         "SET GLOBAL TimeZone = 'UTC'",
         f"SET allowed_paths = [{files}]",
+        f"SET allowed_directories = [{all_of}]",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     ):

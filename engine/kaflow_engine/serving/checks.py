@@ -24,6 +24,8 @@ class Serve:
 
     file: ServeFile
     datasets: Mapping[str, Dataset]
+    readable: tuple[Path, ...]
+    """Files that SQL may read, and folders with all that is below."""
 
 
 def check_serve_file(
@@ -51,7 +53,8 @@ def check_serve_file(
     file = read_serve_file(path, text, variables, config.secrets)
     openings = [Opening(kind=each.kind, at=each.at) for each in file.attached.values()]
     raise_all(closed(config, openings))
-    return Serve(file=file, datasets=datasets_of(file))
+    readable = tuple(Path(each).resolve() for each in config.sql.read)
+    return Serve(file=file, datasets=datasets_of(file), readable=readable)
 
 
 def serve_files(paths: Sequence[Path]) -> list[Path]:

@@ -19,7 +19,7 @@ class Statement:
     sql: SqlText
     """As its author wrote it."""
     bound: str
-    """With types around its parameters, and without a semicolon."""
+    """With types around its parameters without a semicolon."""
     reads: tuple[Read, ...]
     max_range: int | None = None
     """Longest time that it is asked for, in milliseconds; None: a data set without a range."""

@@ -47,7 +47,7 @@ def serving(serve: Serve, clocks: Clocks) -> Generator[str]:
     spec = serve.file.spec.serve
     attached = _from_folder(serve.file)
     with ExitStack() as resources:
-        sessions = [Session(attached) for _ in range(spec.pool.size)]
+        sessions = [Session(attached, serve.readable) for _ in range(spec.pool.size)]
         for session in sessions:
             resources.callback(session.close)
         prepared = _prepared(serve, sessions[0])

@@ -3,6 +3,7 @@
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Event
 
 import duckdb
@@ -51,14 +52,16 @@ class Result:
 
 
 class Session:
-    """A database in memory, which can read nothing but the files that are attached, and write
-    nothing outside of itself."""
+    """A database in memory, which can read nothing but what is attached and what the configuration
+    lets it read; its statements write nothing."""
 
-    def __init__(self, attached: Mapping[str, Attached]) -> None:
+    def __init__(self, attached: Mapping[str, Attached], readable: Sequence[Path]) -> None:
         self._attached = attached
         self._late = Event()
         files = [each.where for each in attached.values() if each.kind == "duckdb"]
-        self._connection = open_among(files)
+        named = [str(path) for path in readable if not path.is_dir()]
+        folders = [f"{path}/" for path in readable if path.is_dir()]
+        self._connection = open_among([*files, *named], folders)
 
     def prepare(self, statement: Statement) -> Prepared:
         """Look at the tables of a statement, and let DuckDB bind it.
@@ -188,4 +191,6 @@ def _check_columns(statement: Statement, columns: Sequence[tuple[str, str]]) -> 
 def _of_sql(statement: Statement, error: duckdb.Error) -> ModelError:
     said = complaint(error)
     hint = f"this is {statement.where}, whose SQL is DuckDB's"
+    if isinstance(error, duckdb.PermissionException):
+        hint = "allow it by a line in kaflow.yaml: sql: {read: [PATH]}, or by --allow read=PATH"
     return SqlError(said.text, statement.sql.line(said.line or 1), hint)

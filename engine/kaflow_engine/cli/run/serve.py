@@ -1,6 +1,7 @@
 """`kaflow serve`: named SQL over HTTP."""
 
 import time
+from contextlib import chdir
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def command(
 ) -> None:
     """Answer requests for the data sets of FILE, each a SELECT with parameters, until Ctrl-C.
 
-    Databases are read, and never written. Requests show a token of FILE.
+    Databases are read, and never written. Requests show a token of FILE, from whose folder paths in
+    its SQL count.
     """
     from kaflow_engine.serving.checks import check_serve_file
     from kaflow_engine.serving.serve import Clocks, serving
@@ -38,8 +40,8 @@ def command(
     config = configuration(config_path, (*settings, *allowances(allowed)))
     serve = check_serve_file(file, config)
     clocks = Clocks(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
-    logged = log_messages(config.logging)
-    with logged, stop_requests() as asked, serving(serve, clocks) as place:
+    here, logged = chdir(serve.file.file.parent), log_messages(config.logging)
+    with here, logged, stop_requests() as asked, serving(serve, clocks) as place:
         for dataset in serve.datasets.values():
             grains = f" (grains: {', '.join(dataset.grains)})" if dataset.grains else ""
             click.echo(f"http://{place}/v1/datasets/{dataset.name}{grains}")

@@ -59,8 +59,12 @@ def read_serve_file(
     said = Placed(tree=checked.tree, file=path, start=Location(str(path), 1))
     mistakes = Mistakes(found=found)
     commands = read_commands(said, len(built.commands), mistakes)
-    for name, table in commands.tables.items():
-        mistakes.add(f"nothing fills the table '{name}'", table.at, "remove it, or ATTACH it")
+    for name, at in commands.made.values():
+        mistakes.add(
+            f"the table '{name}' is not served",
+            at,
+            "read the file in the SQL of the data set, or put its rows into a database",
+        )
     for database in commands.attached.values():
         remember_settings({"url": database.where})
     tokens = {each.name: each.token or secrets.get(each.secret or "", "") for each in
@@ -71,7 +75,7 @@ def read_serve_file(
     return ServeFile(
         spec=built,
         tree=said.tree,
-        file=path,
+        file=path.resolve(),
         start=said.start,
         attached=commands.attached,
         tokens=tokens,
