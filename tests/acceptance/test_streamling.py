@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.read import read_all
@@ -18,6 +19,7 @@ from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.project import load_checked
 from kaflow_engine.runtime.planning.prepare import prepare
+from kaflow_engine.telemetry.metrics.metrics import Metrics
 from tests.acceptance.kafka_cases import new_topic
 from tests.receiver import Answer, running_receiver
 
@@ -36,6 +38,16 @@ TRANSACTIONS = [
     (None, 5, 1001.0),
     ("tombstone", 5, None),
 ]
+ROWS_OUT = {
+    ("both", "orders"): 306,
+    ("both", "stored"): 306,
+    ("accounts", "raw_accounts"): 6,
+    ("accounts", "enriched_accounts"): 6,
+    ("quick_start", "raw_transactions"): 9,
+    ("quick_start", "print_large"): 8,
+    ("archive", "stored"): 300,
+}
+"""Rows that left a node of a pipeline; a sink upserts those of a batch once for each key."""
 VISITS = [(1, "ann"), (2, "ann"), (3, "bob"), (4, "ann"), (5, "bob")]
 
 
@@ -131,6 +143,15 @@ def files(folder, url, unique):
         + f"    schema: {unique}\n"
     )
     (folder / "archive.json").write_text(json.dumps(yaml.safe_load(archive)))
+    both = (
+        f"sources:\n  orders:\n    type: hybrid\n    primary_key: id\n"
+        "    schema: {id: BIGINT, amount: DOUBLE}\n"
+        f"    bounded_sources: [{{source_type: clickhouse, table_name: {unique}_orders}}]\n"
+        "    unbounded_source: {source_type: kafka, topic: app.accounts, start_at: earliest}\n"
+        "    telemetry: {labels: {tier: critical}}\n"
+        f"sinks:\n  stored: {{type: postgres, from: orders, schema: {unique}, table: both}}\n"
+    )
+    (folder / "both.yaml").write_text(both)
 
 
 def answered(request):
@@ -177,12 +198,18 @@ def test_examples_run(
         project = load_checked([folder], config, {})
         planned = prepare(project.pipelines, config)
         capfd.readouterr()
+        metrics = Metrics(files={each.name: each.file_metrics for each in project.pipelines})
         summary = run_pipelines(
-            [each.plan for each in planned], config, until_caught_up=True, spark=spark
+            [each.plan for each in planned],
+            config,
+            until_caught_up=True,
+            spark=spark,
+            on_progress=metrics.take,
         )
         requests = [r for r in receiver.requests if r.path == "/notify"]
     assert {name: s.ending for name, s in summary.pipelines.items()} == {
-        name: "caught up" for name in ("accounts", "archive", "first", "overview", "quick_start")
+        name: "caught up"
+        for name in ("accounts", "archive", "both", "first", "overview", "quick_start")
     }
 
     lines = [json.loads(t) for t in capfd.readouterr().out.splitlines() if t[:1] == "{"]
@@ -222,5 +249,17 @@ def test_examples_run(
 
     orders = table(postgres, f"SELECT id, amount FROM {unique}.orders ORDER BY id")
     assert orders == [(n, n / 2) for n in range(300)]
+    both = table(postgres, f"SELECT id, amount FROM {unique}.both ORDER BY id")
+    newer = {1: 50.0, 2: 3000.0, 3: 4000.0, 4: 9000.0}  # Avro records behind the table
+    assert both == [(n, newer.get(n, n / 2)) for n in range(300)]
+
+    counted = {
+        (sample.labels["pipeline"], sample.labels["id"]): sample.value
+        for family in text_string_to_metric_families(metrics.text().decode())
+        for sample in family.samples
+        if sample.name == "streamling_output_rows_total"
+    }
+    assert {key: counted[key] for key in ROWS_OUT} == ROWS_OUT
+    assert 'id="orders",language="",operator_type="hybrid"' in metrics.text().decode()
     copied = clickhouse.ask(f"SELECT count(), sum(amount) FROM {unique}_output FINAL")
     assert [[float(value) for value in row] for row in copied] == [[300, sum(range(300)) / 2]]

@@ -7,10 +7,13 @@ import pytest
 import yaml
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import find_config, load_config
 from kaflow_engine.model.configuration.show_config import settings_of
 from kaflow_engine.model.configuration.streamling.names import KNOWN, NOT_HERE
 from kaflow_engine.model.configuration.streamling.settings import PREFIX
+from kaflow_engine.model.configuration.with_brought import with_brought
+from kaflow_engine.model.streamling.front_end import load_streamling
 
 FILE = Path(__file__).parents[2] / "fixtures" / "streamling" / "settings.yaml"
 ROWS = yaml.safe_load(FILE.read_text(encoding="utf-8"))
@@ -113,3 +116,16 @@ def test_wrong(environment: dict[str, str], said: str) -> None:
     with pytest.raises(ModelError) as raised:
         load_config(None, environment)
     assert str(raised.value) == said
+
+
+def test_a_file_whose_topics_all_begin_at_their_ends_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    source = "{type: kafka, topic: t, primary_key: id, starting_offsets: latest}"
+    path.write_text(f"sources:\n  a: {source}\nsinks:\n  out: {{type: print, from: a}}\n")
+    spec = load_streamling(path, {})
+    (setting,) = spec.brought.settings
+    assert (setting.at.file, setting.at.line) == (str(path), 2)
+    config = with_brought(Config(), [spec])
+    assert config.kafka.consumer.auto_offset_reset == "latest"
+    path.write_text(path.read_text().replace("latest", "earliest"))
+    assert load_streamling(path, {}).brought.settings == ()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kaflow_engine.connectors.sources.contract import SourcePlace
 from kaflow_engine.connectors.sources.kinds import source_kind
+from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.hybrid import HybridParams
 from kaflow_engine.formats.contract import Format
 from kaflow_engine.model.columns import Column
@@ -22,11 +23,13 @@ class HybridKind:
         """Open all phases; none is read yet."""
         from kaflow_engine.connectors.hybrid.source import HybridSource
 
+        registry = _registry(params, place.connection)
         return HybridSource(
             params,
             place,
             connections=_connections(place.connection),
             kafka=_kafka(place.connection) if params.topic is not None else None,
+            registry=registry,
         )
 
     def check(self, params: HybridParams, connection: Mapping[str, str]) -> None:
@@ -39,6 +42,7 @@ class HybridKind:
             source_kind(phase.type).check(phase, connections[number])
         if params.topic is not None:
             require_handover(params, connections[-1])
+            _registry(params, connection)
             TopicSource(_kafka(connection), params.topic).partitions()
 
     def sample(
@@ -52,6 +56,16 @@ def _connections(reached: Mapping[str, str]) -> list[Mapping[str, str]]:
     """Return how each phase is reached, in their order."""
     found: dict[str, Mapping[str, str]] = json.loads(reached["phases"])
     return [found[str(number)] for number in range(len(found))]
+
+
+def _registry(params: HybridParams, reached: Mapping[str, str]) -> str:
+    """Return the address of the registry; empty: none is needed."""
+    if params.avro and not reached.get("registry"):
+        raise SourceUnfit(
+            f"topic '{params.topic}' behind phases is Avro, and there is no schema registry",
+            hint="set kafka.schemaRegistry in the configuration",
+        )
+    return reached.get("registry", "")
 
 
 def _kafka(reached: Mapping[str, str]) -> "KafkaSettings":

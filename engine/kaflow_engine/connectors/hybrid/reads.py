@@ -1,17 +1,21 @@
 """What tasks read of a source in phases: rows of a phase, or records of the topic."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Consumer
 
+from kaflow_engine.connectors.hybrid.avro_values import as_json
 from kaflow_engine.connectors.kafka.client import Client, KafkaSettings, open_consumer
 from kaflow_engine.connectors.kafka.read import collect, to_records
 from kaflow_engine.connectors.sources.contract import RangeRead
 from kaflow_engine.errors import SourceAway
 from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.formats.schema_registry import Registry
+from kaflow_engine.model.columns import Column
 
 _PIECE = 50_000
 """Offsets that are in memory at a time."""
@@ -47,6 +51,9 @@ class TopicRead:
     """The partition of the source that it is."""
     start: int
     end: int
+    avro: tuple[Column, ...] = ()
+    """What is read of its records, which are Avro; none: they are JSON."""
+    registry: str = field(default="", repr=False)
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
         """Yield the committed records.
@@ -74,7 +81,16 @@ class TopicRead:
                 f"partition {self.partition} of topic '{self.topic}' was not read up to "
                 f"offset {until} in {_PATIENCE_MS // 1000} s"
             ) from error
-        return to_records(messages)
+        records = to_records(messages)
+        if not self.avro:
+            return records
+        return as_json(records, self.avro, registry_at(self.registry).by_id)
+
+
+@cache
+def registry_at(url: str) -> Registry:
+    """Return the registry at an address; a process asks it once for each schema."""
+    return Registry(url=url)
 
 
 def _renamed(

@@ -44,6 +44,7 @@ class HybridSource:
         place: Where what is found is kept.
         connections: How each phase is reached.
         kafka: Where the topic is; None: there is none.
+        registry: Where the schemas of its records are, where they are Avro.
     """
 
     def __init__(
@@ -52,9 +53,10 @@ class HybridSource:
         place: SourcePlace,
         connections: Sequence[Mapping[str, str]],
         kafka: KafkaSettings | None,
+        registry: str = "",
     ) -> None:
         self._params, self._place, self._connections = params, place, connections
-        self._kafka = kafka
+        self._kafka, self._registry = kafka, registry
         self._topic = TopicSource(kafka, params.topic) if kafka and params.topic else None
         self._handover: Mapping[int, int] | None = None
         self._opened: list[NamedSource] | None = None
@@ -135,6 +137,8 @@ class HybridSource:
                     shown=partition + 1,
                     start=low,
                     end=high,
+                    avro=self._params.avro,
+                    registry=self._registry,
                 )
             )
         return found

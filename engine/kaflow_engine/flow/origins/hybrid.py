@@ -5,6 +5,7 @@ from typing import Literal
 
 from kaflow_engine.flow.origins.databases import DatabaseParams
 from kaflow_engine.flow.origins.files import FilesParams
+from kaflow_engine.model.columns import Column
 
 PhaseParams = DatabaseParams | FilesParams
 """The settings of a phase of a source that has several."""
@@ -37,3 +38,5 @@ class HybridParams:
     handover: HandoverParams | None
     cluster: str = ""
     """Where the topic is; empty: where topics are that name none."""
+    avro: tuple[Column, ...] = ()
+    """What is read of the topic's records, which are Avro; none: they are JSON."""

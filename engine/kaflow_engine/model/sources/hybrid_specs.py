@@ -93,7 +93,9 @@ class HybridSourceSpec(SourceSpec):
     type: Literal["hybrid"]
     phases: Annotated[tuple[AnyPhase, ...], AfterValidator(_some)]
     topic: Topic | None = None
-    """JSON records, each as a row of the phases; None: it ends with the last phase."""
+    """Records, each as a row of the phases; None: it ends with the last phase."""
+    topic_format: Literal["json", "avro"] = "json"
+    """Of its values; those of Avro name their schema in the registry of its cluster."""
     cluster: ClusterName | None = None
     """Where the topic is, of `kafka.clusters`; None: where topics are that name none."""
     handover: HandoverSpec = HandoverSpec()
@@ -106,13 +108,19 @@ class HybridSourceSpec(SourceSpec):
         said = [phase.about for phase in self.phases]
         if self.reads_topic:
             target = topic_target(self.topic or "", self.cluster or "")
-            said.append(f"topic {target} from {self._start}")
+            form = " (Avro)" if self.reads_avro else ""
+            said.append(f"topic {target}{form} from {self._start}")
         return f"hybrid: {'; then '.join(said)}"
 
     @property
     def reads_topic(self) -> bool:
         """Whether a topic follows the phases."""
         return self.topic is not None and not self.job
+
+    @property
+    def reads_avro(self) -> bool:
+        """Whether that topic's records are Avro."""
+        return self.reads_topic and self.topic_format == "avro"
 
     @property
     def guarantee(self) -> str | None:

@@ -117,8 +117,9 @@ def _called(origin: SourceParams | TopicPlace, name: str = "") -> str:
             return f"plugin {origin.type} ({said})" if said else f"plugin {origin.type}"
         case PySparkParams():
             return f"PySpark's data source {origin.format}"
-        case HybridParams(phases=phases, topic=topic):
+        case HybridParams(phases=phases, topic=topic, avro=avro):
             said = [_called(phase) for phase in phases]
-            return "; then ".join([*said, *([f"topic {topic}"] if topic else [])])
+            form = " of Avro" if avro else ""
+            return "; then ".join([*said, *([f"topic {topic}{form}"] if topic else [])])
         case _:
             assert_never(origin)

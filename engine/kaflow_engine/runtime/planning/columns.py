@@ -8,6 +8,7 @@ from typing import assert_never
 
 from kaflow_engine.connectors.attached.table import AttachedTable
 from kaflow_engine.connectors.kafka.clusters.input_topics import cluster_of
+from kaflow_engine.connectors.kafka.clusters.reached import registry_of
 from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
 from kaflow_engine.connectors.pyspark.classes import MODULE
 from kaflow_engine.connectors.sources.kinds import source_kind
@@ -99,10 +100,12 @@ def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, s
             | ClickHouseParams(type=kind, connection=name)
         ):
             return _connection(config, kind, name)
-        case HybridParams(phases=phases, cluster=cluster):
+        case HybridParams(phases=phases, cluster=cluster, avro=avro):
             reached = {str(n): dict(connection_of_source(config, p)) for n, p in enumerate(phases)}
             kafka = asdict(cluster_of(config.kafka, cluster))
-            return {"phases": json.dumps(reached), "kafka": json.dumps(kafka)}
+            found = {"phases": json.dumps(reached), "kafka": json.dumps(kafka)}
+            registry = registry_of(config, cluster) if avro else None
+            return found | ({"registry": registry.url} if registry else {})
         case PluginParams() | JournalledPluginParams():
             return _of_plugin(config, params.type)
         case PySparkParams():

@@ -117,10 +117,11 @@ def _of_origin(origin: SourceParams | None) -> dict[str, Any]:
     match origin:
         case None:
             return {"connector": True}
-        case HybridParams(cluster=cluster, handover=handover):
+        case HybridParams(cluster=cluster, handover=handover, avro=avro):
             more = {"query": handover.query, "start_at": handover.start_at} if handover else {}
             left_out = {name: True for name, said in more.items() if said is None}
             here: dict[str, Any] = {} if cluster else {"cluster": True}
+            here |= {} if avro else {"avro": True}
             return {"connector": here | ({"handover": left_out} if left_out else {})}
         case _:
             return {}

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.brought.settings import Setting
 from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, from_plain
 
 
@@ -39,6 +40,8 @@ class Parts:
     outputs: list[Entries] = field(default_factory=list[Entries])
     adds: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """Fields that the scripts of relations set."""
+    settings: dict[tuple[str, ...], Setting] = field(default_factory=dict[tuple[str, ...], Setting])
+    """Of the configuration, by path."""
     meta: dict[str, str] = field(default_factory=dict[str, str])
     mistakes: list[ModelError] = field(default_factory=list[ModelError])
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.brought.settings import Brought
 from kaflow_engine.model.files.reading import build, check_keys
 from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.files.tree import Entries, describe
@@ -119,5 +120,7 @@ def _pipeline(work: Lowering, name: str, at: Location, instance: str) -> Reading
             for relation, said in spec.relations.items()
         }
         metrics = file_metrics(work, [write.target for write in spec.writes], instance)
-        spec = spec.model_copy(update={"relations": found, "file_metrics": metrics})
+        brought = Brought(settings=tuple(parts.settings.values()))
+        changes = {"relations": found, "file_metrics": metrics, "brought": brought}
+        spec = spec.model_copy(update=changes)
     return replace(reading, at=at, name=name, spec=spec)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import assert_never
 
+from kaflow_engine.model.brought.settings import Setting
 from kaflow_engine.model.streamling.lowering.context import Lowering, placed
 from kaflow_engine.model.streamling.lowering.parts import said
 from kaflow_engine.model.streamling.node_specs import PluginNodeSpec, plugin_id
@@ -71,13 +72,7 @@ def lower_source(work: Lowering, node: Node) -> None:
 
 
 def _kafka(work: Lowering, node: Node, spec: KafkaSource) -> None:
-    if spec.starting_offsets == "latest":
-        work.refuse(
-            node,
-            "starting_offsets",
-            "'starting_offsets: latest' is not there for one topic",
-            "remove it, and set kafka.consumer.autoOffsetReset: latest in the configuration",
-        )
+    _start(work, node, spec)
     if spec.schema_ and spec.data_format == "avro":
         work.refuse(
             node,
@@ -119,6 +114,25 @@ def _kafka(work: Lowering, node: Node, spec: KafkaSource) -> None:
             node, name, {"query": placed(node, "filter", lowered_sql(some, inputs, rows))}
         )
     work.called[node.name] = name
+
+
+def _start(work: Lowering, node: Node, spec: KafkaSource) -> None:
+    """Let the topics of the pipeline begin at their ends, where all sources say so."""
+    if spec.starting_offsets != "latest":
+        return
+    for other in work.graph.nodes.values():
+        if isinstance(other.spec, KafkaSource) and other.spec.starting_offsets != "latest":
+            work.refuse(
+                node,
+                "starting_offsets",
+                f"'{node.name}' begins at the end of its topic, and '{other.name}' at the first "
+                "record: all topics of a file begin alike",
+                "say starting_offsets: latest for all of them, or put them into files of their own",
+            )
+            return
+    at = node.place("starting_offsets")
+    path = ("kafka", "consumer", "auto_offset_reset")
+    work.parts.settings[path] = Setting(path=path, value="latest", at=at)
 
 
 def _one_reading(work: Lowering, node: Node, spec: KafkaSource) -> None:
@@ -167,14 +181,6 @@ def _clickhouse(work: Lowering, node: Node, spec: ClickHouseSource) -> None:
 def _hybrid(work: Lowering, node: Node, spec: HybridSource) -> None:
     live, offsets = spec.unbounded_source, spec.offset_table
     job = work.settings.job_mode or live is None
-    if live is not None and not job and live.data_format == "avro":
-        work.refuse(
-            node,
-            "unbounded_source",
-            f"the topic of '{node.name}' is Avro, and behind tables topics are read as JSON only",
-            "write data_format: json where it is JSON; or run the tables alone as a job, "
-            "STREAMLING__JOB_MODE=true, and a file with a kafka source behind it",
-        )
     if job and len(spec.bounded_sources) == 1:
         (only,) = spec.bounded_sources
         table = ClickHouseSource(
@@ -221,6 +227,7 @@ def _hybrid(work: Lowering, node: Node, spec: HybridSource) -> None:
             [{k: v for k, v in phase.items() if v is not None} for phase in phases],
         ),
         "topic": live.topic if live is not None and not job else None,
+        "topic_format": live.data_format if live is not None and not job else None,
         "handover": handover,
     }
     columns = {each.columns for each in spec.bounded_sources if each.columns}

@@ -150,6 +150,7 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 topic=said.topic if said.reads_topic else None,
                 handover=_handover(said.handover) if said.reads_topic else None,
                 cluster=said.cluster or "" if said.reads_topic else "",
+                avro=declared_columns(said) or () if said.reads_avro else (),
             )
         case WebsocketSourceSpec():
             return WebsocketParams(
