@@ -2,6 +2,7 @@
 # pyright: basic
 
 import builtins
+import random
 from dataclasses import replace
 
 import pytest
@@ -70,6 +71,19 @@ def test_a_column_of_wide_integers_has_78_digits(postgres, unique, kind, taken):
         table.look()
     assert f"its column 'n' is {kind}, and BIGNUM needs numeric(78,0)" in caught.value.message
     assert "TYPE numeric(78,0)" in caught.value.hint
+
+
+def test_ten_thousand_numbers_of_256_bits_are_those_of_python(postgres, unique):
+    dice = random.Random(11)
+    sizes = (dice.randrange(256) for _ in range(10_000))
+    numbers = [dice.randint(-(2**255), 2**256 - 1) >> size for size in sizes]
+    table = Table(postgres, unique, (Column("k", "BIGINT"), Column("n", "BIGNUM")))
+    table.begin()
+    table.write(1, *(("a", [str(k), str(n)]) for k, n in enumerate(numbers)))
+    stored = run(postgres, f"SELECT n::text, (n * 3 - 1)::text FROM {unique} ORDER BY k")
+    assert stored == [(str(n), str(n * 3 - 1)) for n in numbers]
+    in_order = run(postgres, f"SELECT n::text AS text FROM {unique} ORDER BY n")
+    assert in_order == [(str(n),) for n in sorted(numbers)]
 
 
 def test_a_key_must_be_unique_and_the_table_there(postgres, unique):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import random
 from collections.abc import Mapping, Sequence
 
@@ -17,11 +18,12 @@ from kaflow_engine.formats.contract import IdSchema, format_of
 from kaflow_engine.formats.decoded import Decoded
 from kaflow_engine.model.columns import Column
 
+MANY = int(os.environ.get("KAFLOW_WIDE_CASES", "500"))
 DICE = random.Random(7)
 LEAST, MOST = BOUNDS["BIGNUM"]
 EDGES = [0, 1, -1, 127, 128, -128, -129, 10**38, -(10**38), 2**255 - 1, -(2**255)]
-SIGNED = EDGES + [DICE.randint(-(2**255), 2**255 - 1) >> DICE.randrange(255) for _ in range(500)]
-UNSIGNED = [0, 255, 256, MOST] + [DICE.randint(0, MOST) >> DICE.randrange(255) for _ in range(500)]
+SIGNED = EDGES + [DICE.randint(-(2**255), 2**255 - 1) >> DICE.randrange(255) for _ in range(MANY)]
+UNSIGNED = [0, 255, 256, MOST] + [DICE.randint(0, MOST) >> DICE.randrange(255) for _ in range(MANY)]
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 78, "scale": 0}
 FIXED = {"type": "fixed", "name": "F", "size": 32}
 
