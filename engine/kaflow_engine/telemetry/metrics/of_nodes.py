@@ -29,16 +29,19 @@ class NodeAt:
     at: Progress
     before: Progress
     """When the batch before was over."""
+    account: NodeAccount | None
+    """The part of the pipeline where its rows are counted; None: there were none yet."""
+    account_before: NodeAccount | None
 
     @property
     def rows(self) -> float | None:
         """Rows that have left it, 0 before the first; None: they are not counted."""
-        return self._rows(self.at)
+        return self._rows(self.account)
 
     @property
     def rate(self) -> float | None:
         """Those of the last batch, by second; None: there was none."""
-        now, then = self.rows, self._rows(self.before)
+        now, then = self.rows, self._rows(self.account_before)
         ended, began = self.at.batch_end, self.before.batch_end
         if now is None or then is None or ended is None or began is None or ended <= began:
             return None
@@ -47,21 +50,15 @@ class NodeAt:
     @property
     def worked(self) -> tuple[float, int] | None:
         """Milliseconds that tasks worked on it, and in how many parts; None: that is not known."""
-        found = self._account(self.at)
+        found = self.account
         return None if found is None or not found.calls else (found.seconds * _MS, found.calls)
 
-    def _rows(self, at: Progress) -> float | None:
-        counted, found = self.node.rows, self._account(at)
+    def _rows(self, account: NodeAccount | None) -> float | None:
+        counted = self.node.rows
         if counted is None:
             return None
-        rows = found and (found.rows_in if counted.coming_in else found.rows_out)
+        rows = account and (account.rows_in if counted.coming_in else account.rows_out)
         return rows or 0.0
-
-    def _account(self, at: Progress) -> NodeAccount | None:
-        counted = self.node.rows
-        accounts = accounts_of(at) if counted is not None else ()
-        same = (e for e in accounts if counted and (e.kind, e.name) == (counted.kind, counted.name))
-        return next(same, None)
 
 
 Value = float | tuple[float, int] | None
@@ -139,7 +136,25 @@ def nodes_of(
     """
     for at, before in newest:
         file = files.get(at.pipeline, FileMetrics())
-        yield from ((file.prefix, NodeAt(node=n, at=at, before=before)) for n in file.nodes)
+        if not file.nodes:
+            continue
+        now, then = _by_name(at), _by_name(before)
+        for node in file.nodes:
+            key = (node.rows.kind, node.rows.name) if node.rows else ("", "")
+            yield (
+                file.prefix,
+                NodeAt(
+                    node=node,
+                    at=at,
+                    before=before,
+                    account=now.get(key),
+                    account_before=then.get(key),
+                ),
+            )
+
+
+def _by_name(at: Progress) -> dict[tuple[str, str], NodeAccount]:
+    return {(each.kind, each.name): each for each in accounts_of(at)}
 
 
 def of_nodes(
