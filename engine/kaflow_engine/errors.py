@@ -12,7 +12,8 @@ KaflowError
     │   ├── SinkUnfit   someone must act
     │   └── TakenOver   another run of the pipeline has begun
     ├── LimitReached    a budget the author set is used up
-    ├── SystemAway      an outside system, no one knows which: it may heal
+    ├── RetriableError  something outside fails now: it may heal
+    ├── UserError       someone must act
     ├── StateError      state that is damaged or does not fit the plan
     │   ├── StateHeld   another process has it
     │   └── NotSettled  its stream is not done yet with what a backfill would fill
@@ -155,10 +156,16 @@ class TakenOver(SinkError):
     """Another run of the pipeline has begun; this one must end."""
 
 
-class SystemAway(RunError):
-    """A connection to some outside system failed: it may heal."""
+class RetriableError(RunError):
+    """Something outside fails now, of whatever side: it may heal."""
 
     outage = "retry"
+
+
+class UserError(RunError):
+    """What an author or an operator said cannot be done: someone must act."""
+
+    outage = "bad settings"
 
 
 class LimitReached(RunError):

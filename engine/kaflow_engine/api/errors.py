@@ -11,11 +11,13 @@ if TYPE_CHECKING:
         Location,
         ModelError,
         Problems,
+        RetriableError,
         RunError,
         SinkError,
         SourceError,
         StateError,
         UnknownName,
+        UserError,
     )
     from kaflow_engine.masking import masked, without_secrets
 else:
@@ -27,11 +29,13 @@ __all__ = [
     "Location",
     "ModelError",
     "Problems",
+    "RetriableError",
     "RunError",
     "SinkError",
     "SourceError",
     "StateError",
     "UnknownName",
+    "UserError",
     "masked",
     "without_secrets",
 ]

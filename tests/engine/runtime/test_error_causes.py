@@ -13,10 +13,11 @@ from kaflow_engine.cli.run.summary import error_data
 from kaflow_engine.connectors.http.errors import HttpAway
 from kaflow_engine.errors import (
     KaflowError,
+    RetriableError,
     SinkAway,
     SinkUnfit,
     StateError,
-    SystemAway,
+    UserError,
     causes_of,
     noted,
 )
@@ -109,6 +110,14 @@ OUTPUT = "output 'postgres:app.t': 500 rows of batch 3"
             True,
             True,
         ),
+        (
+            in_task("plugin", UserError("option 'url' is wrong"), KeyError("host")),
+            "option 'url' is wrong",
+            ["plugin", "KeyError: 'host'"],
+            False,
+            False,
+        ),
+        (in_task("plugin", RetriableError("try later")), "try later", ["plugin"], False, True),
         (StateError("state is damaged"), "state is damaged", [], False, False),
         (RuntimeError("what no one foresaw"), "RuntimeError: what no one foresaw", [], True, False),
     ],
@@ -137,7 +146,7 @@ def test_an_error_says_what_it_came_of(
 )
 def test_a_connection_that_failed_in_a_task_is_waited_for(error: OSError) -> None:
     found = in_task(OUTPUT, error)
-    assert type(found) is SystemAway
+    assert type(found) is RetriableError
     assert is_outage(found)
 
 

@@ -31,6 +31,7 @@ from kaflow_engine.errors import (
     LossSuspected,
     ModelError,
     NotSettled,
+    RetriableError,
     RunError,
     SinkAway,
     SinkError,
@@ -41,8 +42,8 @@ from kaflow_engine.errors import (
     SqlError,
     StateError,
     StateHeld,
-    SystemAway,
     TakenOver,
+    UserError,
     causes_of,
 )
 from kaflow_engine.formats.schema_changes import SchemaChanged
@@ -100,7 +101,7 @@ _KINDS: Mapping[str, type[KaflowError]] = {
     kind.__name__: kind
     for kind in (
         *(ModelError, SqlError, RunError, SourceError, SinkError, LimitReached, StateError),
-        *(SinkAway, SinkUnfit, SourceAway, SourceUnfit, SystemAway),
+        *(SinkAway, SinkUnfit, SourceAway, SourceUnfit, RetriableError, UserError),
         *(TakenOver, DrainIncomplete, DataLost, LossSuspected, TaskFailed, RecordRefused),
         *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, NotPermitted),
         *(RowRefused, MissingTopic),
@@ -132,7 +133,7 @@ def _unforeseen(error: BaseException) -> KaflowError:
     said = f"{type(error).__name__}: {text}"
     away = isinstance(error, ConnectionError | TimeoutError | InterruptedError)
     if away or (isinstance(error, OSError) and error.errno == ENOTCONN):
-        found: KaflowError = SystemAway(f"a connection failed: {said}")
+        found: KaflowError = RetriableError(f"a connection failed: {said}")
     else:
         details = "".join(traceback.format_exception(error))
         found = TaskFailed(f"a task failed: {said}", details)
