@@ -47,7 +47,10 @@ AT = Progress(
 def files(tmp_path: Path) -> dict[str, FileMetrics]:
     path = tmp_path / "shop.yaml"
     path.write_text(ROWS["file"])
-    settings = {"streamling.application_id": "app_1"}
+    settings = {
+        "streamling.application_id": "app_1",
+        "streamling.open_telemetry_metrics.global_tags": "environment:production, image-tag:v1:2,x",
+    }
     return {"shop": load_streamling(path, {}, settings=settings).file_metrics}
 
 
@@ -71,7 +74,8 @@ def shown(rows: Counted | None) -> str | None:
 @pytest.mark.parametrize("place", range(len(ROWS["nodes"])), ids=lambda n: str(n))
 def test_a_node(place: int, files: dict[str, FileMetrics]) -> None:
     node, wanted = files["shop"].nodes[place], ROWS["nodes"][place]
-    assert node.labels == {**wanted["labels"], "service_instance_id": "app_1"}
+    tags = {"environment": "production", "image_tag": "v1:2"}
+    assert node.labels == {**tags, **wanted["labels"], "service_instance_id": "app_1"}
     assert shown(node.rows) == wanted["rows"]
     assert len(files["shop"].nodes) == len(ROWS["nodes"])
 

@@ -82,7 +82,10 @@ NOT_HERE: Mapping[tuple[str, ...], str] = {
     ("clickhouse_sink", "compression_level"): "requests are sent as they are",
     ("enforce_primary_keys",): "keys are enforced where a sink writes by them",
     ("internal_buffer_size",): "batches are those of the run: max_records, max_batch_bytes",
-    ("open_telemetry_metrics", "global_tags"): "OTEL_RESOURCE_ATTRIBUTES says them",
+    (
+        "open_telemetry_metrics",
+        "global_tags",
+    ): "labels of metrics of nodes; OTEL_RESOURCE_ATTRIBUTES of all",
     ("plugin", "channel_capacity"): "plugins are called, and have no channels",
     ("plugin", "path"): "plugins are installed packages with entry points",
     ("plugin", "preprocessor_ids"): "preprocessors of the configuration names them",

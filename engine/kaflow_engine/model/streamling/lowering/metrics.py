@@ -1,30 +1,37 @@
 """Nodes of a file → what their metrics are called, and where their rows are counted."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from kaflow_engine.model.brought.nodes import Counted, FileMetrics, Kind, NodeMetrics
 from kaflow_engine.model.streamling.labels import own_labels
-from kaflow_engine.model.streamling.lowering.context import Lowering
+from kaflow_engine.model.streamling.lowering.context import SETTINGS, Lowering
 from kaflow_engine.model.streamling.specs import DynamicTable, PostgresAggregateSink, SqlTransform
 from kaflow_engine.model.streamling.topology import Node
 
 PREFIX = "streamling_"
 
 
-def file_metrics(work: Lowering, targets: Iterable[str], instance: str) -> FileMetrics:
+def file_metrics(
+    work: Lowering, targets: Iterable[str], name: str, variables: Mapping[str, object]
+) -> FileMetrics:
     """Return what metrics a file asks for.
 
     Args:
         work: The file, lowered.
         targets: What the outputs of its sinks are called, in their order.
-        instance: What tells this process from others.
+        name: Of the pipeline.
+        variables: `vars` of the configuration.
     """
+    instance = str(variables.get(f"{SETTINGS}application_id", name))
+    tags = str(variables.get(f"{SETTINGS}open_telemetry_metrics.global_tags", ""))
     written = dict(zip((node.name for node in work.graph.sinks), targets, strict=True))
     return FileMetrics(
         prefix=PREFIX,
         nodes=tuple(
             NodeMetrics(
                 labels={
+                    **dict(_tags(tags)),
                     "id": node.name,
                     "topology_node_type": node.section.removesuffix("s"),
                     "operator_type": node.spec.type,
@@ -38,6 +45,14 @@ def file_metrics(work: Lowering, targets: Iterable[str], instance: str) -> FileM
             for node in (*work.graph.nodes.values(), *work.graph.sinks)
         ),
     )
+
+
+def _tags(text: str) -> Iterator[tuple[str, str]]:
+    """Yield labels of `name:value,…`; what names of labels cannot have becomes `_`."""
+    for tag in text.split(","):
+        name, colon, value = tag.strip().partition(":")
+        if colon and name:
+            yield re.sub(r"^(?=\d)|\W", "_", name, flags=re.ASCII), value
 
 
 def _kind(node: Node) -> Kind:

@@ -12,7 +12,7 @@ from kaflow_engine.model.files.yaml_file import Document, in_order
 from kaflow_engine.model.pipelines.loader import Reading, read_pipeline
 from kaflow_engine.model.streamling.kinds import typed
 from kaflow_engine.model.streamling.labels import wrong_labels
-from kaflow_engine.model.streamling.lowering.context import SETTINGS, Lowering, Settings
+from kaflow_engine.model.streamling.lowering.context import Lowering, Settings
 from kaflow_engine.model.streamling.lowering.metrics import file_metrics
 from kaflow_engine.model.streamling.lowering.parts import Parts
 from kaflow_engine.model.streamling.lowering.sinks import lower_sink
@@ -87,7 +87,7 @@ def read_streamling(document: Document, name: str, variables: Mapping[str, objec
     work = _lowered(graph, Settings.of(variables))
     if work.parts.mistakes:
         return Reading(at=at, name=name, mistakes=in_order(work.parts.mistakes))
-    return _pipeline(work, name, at, str(variables.get(f"{SETTINGS}application_id", name)))
+    return _pipeline(work, name, at, variables)
 
 
 def _lowered(graph: Graph, settings: Settings) -> Lowering:
@@ -108,7 +108,7 @@ def _lowered(graph: Graph, settings: Settings) -> Lowering:
     return work
 
 
-def _pipeline(work: Lowering, name: str, at: Location, instance: str) -> Reading:
+def _pipeline(work: Lowering, name: str, at: Location, variables: Mapping[str, object]) -> Reading:
     parts = work.parts
     reading = read_pipeline(Document(root=parts.tree(name, at), mistakes=()))
     spec = reading.spec
@@ -119,7 +119,8 @@ def _pipeline(work: Lowering, name: str, at: Location, instance: str) -> Reading
             else said
             for relation, said in spec.relations.items()
         }
-        metrics = file_metrics(work, [write.target for write in spec.writes], instance)
+        targets = [write.target for write in spec.writes]
+        metrics = file_metrics(work, targets, name, variables)
         brought = Brought(settings=tuple(parts.settings.values()))
         changes = {"relations": found, "file_metrics": metrics, "brought": brought}
         spec = spec.model_copy(update=changes)
