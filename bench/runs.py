@@ -229,7 +229,7 @@ class Runs:
                 sys.executable,
                 "-m",
                 "bench.measure.receiver",
-                str(product.folder / "pipeline.yaml"),
+                str(product.file),
                 str(product.folder / "alone"),
             ],
             stdin=subprocess.PIPE,

@@ -39,7 +39,7 @@ class Product:
     def write(self, pipeline: str) -> None:
         """Write the pipeline file."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "pipeline.yaml").write_text(pipeline)
+        self.file.write_text(pipeline)
 
     def __enter__(self) -> Self:
         settings = {
@@ -50,7 +50,7 @@ class Product:
             **self.settings,
         }
         command = [sys.executable, "-m", "kaflow_engine.cli.main", "run"]
-        command += [str(self.folder / "pipeline.yaml"), "--plain"]
+        command += [str(self.file), "--plain"]
         command += ["--progress", str(self._progress), *self.options]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
@@ -71,6 +71,11 @@ class Product:
 
     def __exit__(self, *about: object) -> None:
         self.stop()
+
+    @property
+    def file(self) -> Path:
+        """The pipeline file: what has no name of its own is called as its folder."""
+        return self.folder / f"{self.folder.name}.yaml"
 
     @property
     def state(self) -> Path:
