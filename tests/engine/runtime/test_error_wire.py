@@ -25,6 +25,7 @@ from kaflow_engine.errors import (
 )
 from kaflow_engine.runtime.failures.error_wire import SECRET, TaskFailed
 from kaflow_engine.runtime.failures.failures import _KINDS, carried, to_error
+from kaflow_engine.serving.tables import ReadsTooMuch
 from kaflow_engine.sql.scope import NeedsSchema, UnknownColumn
 
 
@@ -60,7 +61,7 @@ def test_errors_that_list_others_arrive_as_their_text() -> None:
 def test_every_error_of_ours_has_its_place_in_the_table() -> None:
     ours = {k.__name__ for k in _below(KaflowError) if k.__module__.startswith("kaflow_engine.")}
     of_files = {kind.__name__ for kind in (UnknownName, Problems, NeedsSchema, UnknownColumn)}
-    of_commands = {kind.__name__ for kind in (DagsterAway, DagsterRefused)}
+    of_commands = {kind.__name__ for kind in (DagsterAway, DagsterRefused, ReadsTooMuch)}
     of_drivers = {kind.__name__ for kind in (CommandAway, CommandUnfit)}
     of_receivers = {kind.__name__ for kind in (ReceiverEnded, AskedToWait)}  # on the driver, too
     of_receivers |= {k.__name__ for k in (MqttAway, MqttUnfit, WebsocketAway, WebsocketUnfit)}
