@@ -67,7 +67,7 @@ class Reader:
     def __init__(self, settings: KafkaSettings) -> None:
         found = library()
         assert found is not None
-        self._library, self._settings = found, settings
+        self._library, self._settings, self._pid = found, settings, os.getpid()
         said = settings.librdkafka(**_SETTINGS)
         texts = [_text(each).encode() for pair in said.items() for each in pair]
         words = ctypes.create_string_buffer(512)
@@ -82,7 +82,8 @@ class Reader:
             raise_settings(KafkaException(KafkaError(_INVALID, words.value.decode())))
 
     def __del__(self) -> None:
-        if getattr(self, "_reader", None):
+        # the threads of a client are not there in a process that was forked from its own
+        if getattr(self, "_reader", None) and self._pid == os.getpid():
             self._library.kaflow_reader_close(self._reader)
 
     def read(
