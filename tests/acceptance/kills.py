@@ -27,6 +27,12 @@ def _seed() -> int:
 SEED = _seed()
 
 
+def peace_or(kills: Sequence[T], count: int) -> list[T | None]:
+    """Return kills as `share`; where all are asked for, None before them: a run without any, with
+    what a run that was killed does at its end."""
+    return [*([None] if ALL else []), *share(kills, count)]
+
+
 def share(kills: Sequence[T], count: int) -> list[T]:
     """Return so many of the kills, in their order, or all of them where all are asked for."""
     if ALL or count >= len(kills):

@@ -11,7 +11,7 @@ from kaflow_engine.connectors.kafka.dead_letters.redrive import find_letters
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.newest_rows import newest_rows
 from kaflow_engine.runtime.planning.prepare import prepare
-from tests.acceptance.kills import share
+from tests.acceptance.kills import peace_or
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import config_for
 from tests.committed import read_committed
@@ -80,7 +80,7 @@ KILLS = [
     ("slot_claimed", "*"),
     ("batch_logged", 3),
 ]
-PLACES = [None, *share(KILLS, 2)]
+PLACES = peace_or(KILLS, 2)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)

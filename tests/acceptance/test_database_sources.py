@@ -11,7 +11,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.runtime.planning.prepare import prepare
-from tests.acceptance.kills import share
+from tests.acceptance.kills import peace_or
 from tests.acceptance.run_child import killed_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -114,7 +114,7 @@ def run(spec, config, spark, **how):
     return run_pipelines([planned.plan], config, spark=spark, **how).pipelines[spec.name]
 
 
-@pytest.mark.parametrize("place", [None, *share(KILLS, 1)], ids=str)
+@pytest.mark.parametrize("place", peace_or(KILLS, 1), ids=str)
 def test_a_job_ends_with_each_row_once(spark, postgres, clickhouse, config, tables, place):
     spec = spec_of(tables)
     if place is not None:

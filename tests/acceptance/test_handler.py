@@ -13,7 +13,7 @@ from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.runtime.planning.prepare import prepare
-from tests.acceptance.kills import share
+from tests.acceptance.kills import peace_or
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import CLICKS, DAYS, SECOND, config_for, load
 from tests.receiver import Answer, running_receiver
@@ -90,7 +90,7 @@ def values(broker, topic):
     return sorted((row["id"], row["risk"]) for row in map(json.loads, found))
 
 
-@pytest.mark.parametrize("place", [None, *share(KILLS, 1)], ids=str)
+@pytest.mark.parametrize("place", peace_or(KILLS, 1), ids=str)
 def test_answers_outlive_whatever_a_run_is_killed_at(
     broker, spark, topics, tmp_path, unique, place
 ):

@@ -35,7 +35,7 @@ CHOSEN = (
     ("before_commit", "sleeper"),
 )
 """Each victim once; `all` tries the others, `test_crash_points.py` every step without Spark."""
-SHARE = 3
+SHARE, BESIDE = 3, 1
 """So many of them are killed in a run of the tests, and so many at random; the seed says which."""
 EVERY = tuple(
     (point, victim)
@@ -72,7 +72,7 @@ def chosen():
 
 def at_random(seed, count=0):
     chance = random.Random(seed)
-    victims = chance.choices(RANDOM, k=count) if count else chance.sample(RANDOM, SHARE)
+    victims = chance.choices(RANDOM, k=count) if count else chance.sample(RANDOM, BESIDE)
     return [
         Kill(
             victim=victim,

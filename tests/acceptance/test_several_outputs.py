@@ -13,7 +13,7 @@ from kaflow_engine.flow.graph import columns_of, table_sinks, topic_sinks
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.newest_rows import newest_rows
 from kaflow_engine.runtime.planning.prepare import prepare
-from tests.acceptance.kills import share
+from tests.acceptance.kills import peace_or
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.test_backfill import halves
 from tests.acceptance.three_days import CLICKS, DAYS, SECOND, config_for, load
@@ -75,7 +75,7 @@ KILLS = [
     ("table_taken", 3),  # and now the table has them, and the log does not know
     ("before_table", "*"),
 ]
-PLACES = [None, *share(KILLS, 1)]
+PLACES = peace_or(KILLS, 1)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)

@@ -14,7 +14,7 @@ from kaflow_engine.model.outputs.connection_specs import IcebergConnection
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.drive.backfill_guard import check_backfill
 from kaflow_engine.runtime.planning.prepare import prepare
-from tests.acceptance.kills import share
+from tests.acceptance.kills import peace_or
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import CLICKS, DAYS, SECOND, config_for, load
 from tests.engine.connectors.iceberg_here import catalog_of
@@ -79,7 +79,7 @@ def in_the_lake(catalog, table):
 
 
 KILLS = [("piece_committed", 2), ("before_table", 3), ("table_taken", 2), ("commit_logged", 2)]
-PLACES = [None, *share(KILLS, 1)]
+PLACES = peace_or(KILLS, 1)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)

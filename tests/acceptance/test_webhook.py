@@ -11,7 +11,7 @@ from kaflow_engine.errors import ModelError
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.drive.backfill_guard import check_backfill
 from kaflow_engine.runtime.planning.prepare import prepare
-from tests.acceptance.kills import share
+from tests.acceptance.kills import peace_or
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import CLICKS, DAYS, SECOND, config_for, load
 from tests.receiver import Answer, running_receiver
@@ -38,7 +38,7 @@ def ids_of(request):
     return [row["id"] for row in json.loads(request.body)]
 
 
-PLACES = [None, *share([("rows_produced", 2), ("commit_logged", 2)], 1)]
+PLACES = peace_or([("rows_produced", 2), ("commit_logged", 2)], 1)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)

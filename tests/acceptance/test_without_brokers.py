@@ -20,7 +20,7 @@ from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.sink.bookkeeping import local_folder, refuse_moved, run_log_of
 from kaflow_engine.state.log.batch_log import BatchLog
 from kaflow_engine.state.storage.store import LocalStore
-from tests.acceptance.kills import share
+from tests.acceptance.kills import peace_or
 from tests.acceptance.run_child import killed_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -113,7 +113,7 @@ def run(spec, config, spark):
     return planned.plan, summary.pipelines[spec.name]
 
 
-@pytest.mark.parametrize("place", [None, *share(KILLS, 1)], ids=str)
+@pytest.mark.parametrize("place", peace_or(KILLS, 1), ids=str)
 def test_rows_and_dead_letters_are_there_once(spark, postgres, config, folder, unique, place):
     spec = spec_of(unique, folder)
     if place is not None:

@@ -4,6 +4,7 @@ Of the other cases each is cut in one of these ways, in turn. The fast part runs
 acceptance case; the rest is marked.
 """
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ CUTS = ("each", "all", "random:1")
 def _cuts() -> Iterator["ParameterSet"]:
     """Every acceptance case with all ways to cut, and every other one with one of them."""
     for place, param in enumerate(CASES):
-        acceptance = str(param.id).startswith(("ks", "ra_"))
+        acceptance = re.search(r": (KS|RA)\d", str(param.id))
         for cuts in CUTS if acceptance else [CUTS[place % len(CUTS)]]:
             yield pytest.param(param.values[0], cuts, id=f"{cuts}-{param.id}")
 
