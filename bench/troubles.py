@@ -169,7 +169,7 @@ def run_troubles(
             settings={"http.port": "0", "max_records": str(_MOST), **settings},
             options=[str(path) for path in paths[1:]],
         )
-        (folder / "pipeline.yaml").write_text(paths[0].read_text())
+        product.write(paths[0].read_text())
         with product:
             _call(product, f"http://127.0.0.1:{port}/")
             seen = _watch(product, folder)

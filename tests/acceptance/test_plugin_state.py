@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark]
 FILES, ROWS, GROUPS = 4, 30, 3
 KILLS = [
     ("batch_logged", 2),
-    ("before_changes", 2),
+    ("mapped", 2),
     ("before_commit_log", 1),
     ("before_commit_log", 3),
     ("commit_logged", 2),
