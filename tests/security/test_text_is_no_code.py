@@ -15,6 +15,9 @@ ALLOWED = {
     # what the driver gives to tasks of its own, through Spark, which sends them their code as well
     ("engine/kaflow_engine/runtime/tasks/executor.py", "pickle"),
     ("engine/kaflow_engine/runtime/tasks/level_task.py", "pickle"),
+    # what a run gives to a preview that it has begun itself, through a pipe that no one else has
+    ("engine/kaflow_engine/preview/served.py", "pickle"),
+    ("engine/kaflow_engine/preview/child.py", "pickle"),
     # a law of sinks: a test packs what it has just made
     ("engine/kaflow_engine/testing/sink_laws.py", "pickle"),
     ("engine/kaflow_engine/testing/source_laws.py", "pickle"),
