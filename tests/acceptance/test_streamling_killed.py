@@ -168,7 +168,7 @@ def test_each_row_is_there_once(
 
 
 def check_hero(partner, postgres, ledger, unique):
-    """The table is right, and so is what the plugins were told."""
+    """The table is right, and so is what the plugins have heard."""
     with psycopg.connect(postgres.url) as connection:
         asked = f"SELECT id, amount, risk_score FROM {unique}.orders ORDER BY id"
         rows = connection.execute(asked).fetchall()

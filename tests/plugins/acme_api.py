@@ -17,7 +17,7 @@ class OrdersOptions(BaseModel):
 
 
 class OrdersSource(SourceHooks):
-    """Orders behind the last one: the API is told which of them it may forget."""
+    """Orders behind the last one: the API hears which of them it may forget."""
 
     options = OrdersOptions
 

@@ -1,4 +1,4 @@
-"""What is told that batches are committed: whatever may only follow once nothing runs again."""
+"""What hears of batches that are committed: whatever may only follow once nothing runs again."""
 
 from typing import Protocol
 

@@ -77,12 +77,12 @@ impl Reader {
         // and `rd_kafka_new` owns the configuration where it succeeds
         unsafe {
             let configuration = (api.rd_kafka_conf_new)();
-            let told = |words: &[c_char; 512]| CStr::from_ptr(words.as_ptr()).to_string_lossy().into_owned();
+            let text_of = |words: &[c_char; 512]| CStr::from_ptr(words.as_ptr()).to_string_lossy().into_owned();
             for (name, value) in settings {
                 let (name, value) = (name.as_ptr(), value.as_ptr());
                 if (api.rd_kafka_conf_set)(configuration, name, value, words.as_mut_ptr(), words.len()) != 0 {
                     (api.rd_kafka_conf_destroy)(configuration);
-                    return Err(told(&words));
+                    return Err(text_of(&words));
                 }
             }
             let opaque: *const Reports = &*reports;
@@ -92,7 +92,7 @@ impl Reader {
             let client = (api.rd_kafka_new)(CONSUMER, configuration, words.as_mut_ptr(), words.len());
             if client.is_null() {
                 (api.rd_kafka_conf_destroy)(configuration);
-                return Err(told(&words));
+                return Err(text_of(&words));
             }
             (api.rd_kafka_poll_set_consumer)(client);
             let queue = (api.rd_kafka_queue_get_consumer)(client);

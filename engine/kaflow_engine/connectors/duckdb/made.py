@@ -55,7 +55,7 @@ class MadeByStatements:
 
 
 def _database(params: SqlParams, name: str) -> duckdb.DuckDBPyConnection:
-    """Return the database with the table; it is made anew where a file is another one."""
+    """Return the database with the table; it is made again where a file has changed."""
     key = (os.getpid(), params.sql, params.files)
     stamps = tuple(_stamp(path, name) for path in params.files)
     known = _made.get(key)

@@ -158,7 +158,7 @@ class _Outlet:
         return (found,) if held else ()
 
     def hand_over(self, output: Output, columns: "pa.Schema", owner: Owner) -> None:
-        """Do nothing: who has rows is told whose they are."""
+        """Do nothing: rows come with their owner."""
 
     def open(
         self, output: Output, columns: "pa.Schema", owner: Owner, bounded: Bounded | None

@@ -135,7 +135,7 @@ class PluginRows:
 def given_transform(
     transform: Transform, params: PluginTransformParams, settings: Mapping[str, str]
 ) -> GivenTransform:
-    """Return what a plugin is told of its transform, wherever that is."""
+    """Return what a plugin gets to know of its transform, wherever that is."""
     kind = transform_plugin(params.plugin)
     return GivenTransform(
         name=transform.name,
