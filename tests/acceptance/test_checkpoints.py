@@ -32,7 +32,7 @@ STEPS = (
 AHEAD = ("committed", "before_commit_log")
 """Where the sink has a batch of which the log, and so every checkpoint, does not know yet; half of
 the machines are lost there."""
-INTERRUPTED = share((1, 2, 3, 5, 8, 11, 14, 20), 4)
+INTERRUPTED = share((1, 2, 3, 5, 8, 11, 14, 20), 2)
 """Writes to the bucket that succeed: of the head, of files, of a manifest, of the next head, …"""
 
 

@@ -1,7 +1,7 @@
 """Whatever happens at whichever step of a batch, readers see the rows of a run without it.
 
-Without Spark, so that every step can be tried; `test_killed.py` kills the real thing. Four steps
-for topics, three for each other kind of output; `KAFLOW_KILLS=all` tries all of each.
+Without Spark, so that every step can be tried; `test_killed.py` kills the real thing. Three steps
+for topics, two for each other kind of output; `KAFLOW_KILLS=all` tries all of each.
 """
 
 import pytest
@@ -21,7 +21,7 @@ def cases(of_topics, of_others):
     ]
 
 
-CASES = cases(4, 3)
+CASES = cases(3, 2)
 RESTARTED = cases(2, 1)
 
 

@@ -154,7 +154,7 @@ ROWS = (
         rf"'plans/\w+\.json' is missing .*\n.*{AGAIN}",
     ),
 )
-IDS = share([row.name for row in ROWS], 10)
+IDS = share([row.name for row in ROWS], 6)
 DRAWN = [row for row in ROWS if row.name in IDS]
 
 
@@ -223,7 +223,7 @@ def test_a_pipeline_forgot_its_deliveries(crash_broker, forks, order, peace):
     }
 
 
-FULL = share((0, 1, 2, 3, 6, 7, 9, 20, 32, 36), 4)
+FULL = share((0, 1, 2, 3, 6, 7, 9, 20, 32, 36), 3)
 """Files there is room for: the first run writes state, plan, a batch, its changes, a snapshot, …"""
 
 

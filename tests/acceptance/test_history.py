@@ -23,6 +23,7 @@ from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.archive import LAYOUTS, first_records, raw_parquet, remove
+from tests.acceptance.kills import ALL
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.test_backfill import by_key, halves
 from tests.acceptance.three_days import DAY, SECOND, START, config_for, load, spec_of, topic_of
@@ -101,11 +102,11 @@ def written(broker, plan):
 
 CASES = [
     ("dimension", "raw_parquet"),
-    ("inner", "raw_parquet"),
     ("inner", "json_lines"),
-    ("dimension", "delta_columns"),
     ("alone", "delta_columns"),
+    *([("inner", "raw_parquet"), ("dimension", "delta_columns")] if ALL else []),
 ]
+"""Each side and each layout once; `KAFLOW_KILLS=all` tries more of them together."""
 
 
 @pytest.mark.parametrize(("side", "layout"), CASES)

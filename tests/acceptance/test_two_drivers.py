@@ -28,7 +28,7 @@ LEASED = ("topic", "before_commit")
 OTHERS = [
     (kind, point)
     for kind, about in KINDS.items()
-    for point in share([p for p in about.points if (kind, p) != LEASED], 2)
+    for point in share([p for p in about.points if (kind, p) != LEASED], 1)
 ]
 CASES = [LEASED, *OTHERS]
 BEHIND = [(kind, point) for kind, point in CASES if KINDS[kind].wanted is None]

@@ -1,13 +1,10 @@
 """The engine agrees with the reference interpreter on random pipelines, records and cuts.
 
-A case is a seed. Twenty are in the fast part; `KAFLOW_PROPERTY_CASES=20000` runs more of the
-others, and `KAFLOW_PROPERTY_FIRST=50000` others. A case that fails is made small and printed as it
-would stand in a case file.
+A case is a seed. Twenty are in the fast part, the others as `seeds` says. A case that fails is made
+small and printed as it would stand in a case file.
 """
 
 # pyright: basic
-
-import os
 
 import pytest
 
@@ -15,22 +12,13 @@ from tests.property.check import difference
 from tests.property.executor import How
 from tests.property.render import to_case, to_yaml
 from tests.property.scenario import Scenario
+from tests.property.seeds import blocks, many
 from tests.property.shrink import shrink
 from tests.property.strategies import random_scenario
 
 pytestmark = pytest.mark.slow
 
-FAST = 20
-MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "180"))
-FIRST = int(os.environ.get("KAFLOW_PROPERTY_FIRST", str(FAST)))
-TOGETHER = 20
-"""Cases per test: enough that the work can be shared, few enough to be worth a test each."""
-
-
-def blocks(first: int, count: int) -> list[range]:
-    """Cut seeds into the tests that run them."""
-    end = first + count
-    return [range(at, min(at + TOGETHER, end)) for at in range(first, end, TOGETHER)]
+FAST, MANY = 20, 180
 
 
 def check(seed: int) -> None:
@@ -70,7 +58,7 @@ def test_agrees_with_the_oracle(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FIRST, MANY), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, MANY), ids=str)
 def test_agrees_with_the_oracle_on_many(seeds: range) -> None:
     for seed in seeds:
         check(seed)

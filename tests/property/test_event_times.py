@@ -9,7 +9,6 @@ Times of different columns differ, so that no order is left to the names of topi
 # pyright: basic
 
 import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,15 +25,14 @@ from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.testing.local.executor import LocalPipeline
 from tests.property.dice import Dice
 from tests.property.executor import How, _dead_letters, _rows, _table, crashes
-from tests.property.test_against_oracle import blocks
+from tests.property.seeds import blocks, many
 from tests.reference.case import run_case
 from tests.reference.records import Batch, Record
 from tests.reference.unions import NotExpressible
 
 pytestmark = pytest.mark.slow
 
-FAST = 6
-MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "14"))
+FAST, MANY = 6, 14
 START = 1_767_225_600_000
 SCHEMA = {"id": "VARCHAR", "k": "VARCHAR", "v": "INTEGER", "a": "BIGINT", "b": "BIGINT"}
 EVENTS = {"t": None, "by_a": "a", "by_b": "b", "again": "b"}
@@ -268,7 +266,7 @@ def test_equals_topics_apart(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FAST, MANY), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, MANY), ids=str)
 def test_many_equal_topics_apart(seeds: range) -> None:
     for seed in seeds:
         check(seed)

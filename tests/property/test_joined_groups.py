@@ -9,7 +9,6 @@ it holds the same as one that was there from the beginning.
 # pyright: basic
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,13 +29,12 @@ from kaflow_engine.runtime.planning.plan_codec import plan_of, plan_text
 from kaflow_engine.testing.local.executor import LocalPipeline
 from tests.property.dice import Dice
 from tests.property.executor import How, _table, crashes
-from tests.property.test_against_oracle import blocks
+from tests.property.seeds import blocks, many
 from tests.reference.records import Record
 
 pytestmark = pytest.mark.slow
 
-FAST = 4
-MANY = int(os.environ.get("KAFLOW_JOINED_CASES", "12"))
+FAST, MANY = 4, 12
 START = 1_767_225_600_000
 COLUMNS = {
     "e": {"k": "VARCHAR", "g": "INTEGER", "n": "INTEGER"},
@@ -254,7 +252,7 @@ def test_joined_groups_are_what_duckdb_gives(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FAST, MANY), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, MANY), ids=str)
 def test_many_joined_groups_are_what_duckdb_gives(seeds: range) -> None:
     for seed in seeds:
         check(seed)

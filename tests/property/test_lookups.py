@@ -16,7 +16,7 @@ import pytest
 from tests.property.dice import Dice
 from tests.property.executor import How
 from tests.property.one_topic import OneTopic
-from tests.property.test_against_oracle import blocks
+from tests.property.seeds import blocks, many
 from tests.property.test_twin import COLUMNS, drawn_records
 from tests.reference.records import Record
 
@@ -134,7 +134,7 @@ def test_equals_running_windows(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FAST, MANY), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, MANY), ids=str)
 def test_many_equal_running_windows(seeds: range) -> None:
     for seed in seeds:
         check(seed)

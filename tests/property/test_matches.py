@@ -21,7 +21,7 @@ from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_column
 from kaflow_engine.testing.local.executor import LocalPipeline
 from tests.property.dice import Dice
 from tests.property.executor import How, _table, crashes
-from tests.property.test_against_oracle import blocks
+from tests.property.seeds import blocks, many
 from tests.reference.records import Record
 
 pytestmark = pytest.mark.slow
@@ -159,7 +159,7 @@ def test_are_those_of_duckdb(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FAST, MANY), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, MANY), ids=str)
 def test_many_are_those_of_duckdb(seeds: range) -> None:
     for seed in seeds:
         check(seed)

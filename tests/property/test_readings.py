@@ -14,7 +14,7 @@ import pytest
 from tests.property.dice import Dice
 from tests.property.executor import How
 from tests.property.one_topic import OneTopic
-from tests.property.test_against_oracle import blocks
+from tests.property.seeds import blocks, many
 from tests.reference.records import Record
 
 pytestmark = pytest.mark.slow
@@ -135,7 +135,7 @@ def test_equals_readings_apart(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FAST, MANY), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, MANY), ids=str)
 def test_many_equal_readings_apart(seeds: range) -> None:
     for seed in seeds:
         check(seed)

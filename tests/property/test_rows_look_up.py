@@ -17,8 +17,8 @@ import pytest
 from tests.property.dice import Dice
 from tests.property.executor import How
 from tests.property.one_topic import OneTopic
+from tests.property.seeds import blocks, many
 from tests.property.strategies import T0
-from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
 pytestmark = pytest.mark.slow
@@ -180,7 +180,7 @@ def test_are_those_of_the_twin(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FAST, MANY), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, MANY), ids=str)
 def test_many_are_those_of_the_twin(seeds: range) -> None:
     for seed in seeds:
         check(seed)

@@ -1,11 +1,10 @@
 """A join of two tables is right after each record, in whatever order four records come.
 
-Each kind of join is tried with every fourth order; `KAFLOW_PROPERTY_CASES` asks for all.
+Each kind of join is tried with every eighth order; `KAFLOW_RANDOM_CASES=all` asks for all.
 """
 
 # pyright: basic
 
-import os
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.property.executor import How
+from tests.property.seeds import ALL
 from tests.property.strategies import T0
 from tests.property.table_check import difference, interpret, report
 from tests.property.tables import COLUMNS, TableFlow
@@ -20,7 +20,7 @@ from tests.property.test_tables import at_the_end
 from tests.reference.records import Batch, Record
 
 KINDS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
-STEP = 1 if os.environ.get("KAFLOW_PROPERTY_CASES") else 4
+STEP = 1 if ALL else 8
 ON = {"key": "x.id = y.id", "foreign": "x.f = y.id", "columns": "x.g = y.g"}
 SELECT = "SELECT coalesce(x.id, '-') AS one, x.n, coalesce(y.id, '-') AS other, y.s"
 

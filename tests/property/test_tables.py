@@ -7,7 +7,6 @@ engine with the interpreter row by row. A case is a seed, as in `test_against_or
 # pyright: basic
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 
 from tests.property.executor import How
 from tests.property.kept_changes import random_changes, random_dimensions
+from tests.property.seeds import blocks, many
 from tests.property.table_check import (
     difference,
     interpret,
@@ -26,17 +26,13 @@ from tests.property.table_check import (
     writes_of,
 )
 from tests.property.tables import TableFlow, random_flow, random_grouped_union, random_union
-from tests.property.test_against_oracle import blocks
 from tests.reference.dimensions import dimensions_as_tables
 from tests.reference.records import Record
 
 pytestmark = pytest.mark.slow
 
-FAST = 20
-MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "200"))
-UNIONS = int(os.environ.get("KAFLOW_TABLE_UNIONS", "100"))
-CHANGES = int(os.environ.get("KAFLOW_TABLE_CHANGES", "100"))
-FIRST = int(os.environ.get("KAFLOW_TABLE_FIRST", str(FAST)))
+FAST, MANY = 20, 200
+UNIONS = CHANGES = 100
 RANDOM: dict[str, Callable[[int], TableFlow]] = {
     "tables": random_flow,
     "table unions": random_union,
@@ -65,7 +61,7 @@ def test_tables_agree_with_the_oracle(seeds: range, kind: str) -> None:
 @pytest.mark.property
 @pytest.mark.parametrize(
     ("kind", "seeds"),
-    [(kind, seeds) for kind, count in COUNTS.items() for seeds in blocks(FIRST, count)],
+    [(kind, seeds) for kind, count in COUNTS.items() for seeds in many(FAST, count)],
     ids=str,
 )
 def test_many_tables_agree_with_the_oracle(kind: str, seeds: range) -> None:
@@ -105,7 +101,7 @@ def test_grouped_unions_end_as_duckdb_says(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FIRST, UNIONS), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, UNIONS), ids=str)
 def test_many_grouped_unions_end_as_duckdb_says(seeds: range) -> None:
     for seed in seeds:
         ends_as_duckdb_says(seed)

@@ -8,7 +8,6 @@ windows are SQL of this test. A case is a seed, as in `test_against_oracle`.
 # pyright: basic
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
@@ -20,15 +19,13 @@ import pytest
 from tests.property.dice import Dice
 from tests.property.executor import How
 from tests.property.one_topic import OneTopic
+from tests.property.seeds import blocks, many
 from tests.property.strategies import T0
-from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
 pytestmark = pytest.mark.slow
 
-FAST = 20
-MANY = int(os.environ.get("KAFLOW_TWIN_CASES", "340"))
-FIRST = int(os.environ.get("KAFLOW_TWIN_FIRST", str(FAST)))
+FAST, MANY = 20, 340
 
 COLUMNS = {"k": "VARCHAR", "g": "INTEGER", "v": "INTEGER", "d": "DOUBLE", "w": "INTEGER"}
 LATENESS = 20_000
@@ -271,7 +268,7 @@ def test_equals_the_batch_twin(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FIRST, MANY), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, MANY), ids=str)
 def test_many_equal_the_batch_twin(seeds: range) -> None:
     for seed in seeds:
         check(seed)

@@ -14,7 +14,7 @@ import pytest
 from tests.property.dice import Dice
 from tests.property.executor import How
 from tests.property.one_topic import OneTopic
-from tests.property.test_against_oracle import blocks
+from tests.property.seeds import blocks, many
 from tests.reference.records import Record
 
 pytestmark = pytest.mark.slow
@@ -177,7 +177,7 @@ def test_looking_up_equals_records_one_by_one(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FAST, MANY), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, MANY), ids=str)
 def test_many_looking_up_equal_records_one_by_one(seeds: range) -> None:
     for seed in seeds:
         looking_up(seed)
@@ -190,7 +190,7 @@ def test_equals_records_one_by_one(seeds: range) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FAST, MANY), ids=str)
+@pytest.mark.parametrize("seeds", many(FAST, MANY), ids=str)
 def test_many_equal_records_one_by_one(seeds: range) -> None:
     for seed in seeds:
         check(seed)

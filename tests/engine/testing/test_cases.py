@@ -1,7 +1,7 @@
 """Every case as given and replayed, acceptance cases also cut in three other ways; run locally.
 
-Of the other cases each is cut in one of these ways, in turn. The fast part runs every third
-acceptance case; the rest is marked.
+Of the other cases every third is cut in one of these ways, in turn; with `KAFLOW_RANDOM_CASES=all`
+every one in each. The fast part runs every third acceptance case; the rest is marked.
 """
 
 import re
@@ -17,6 +17,7 @@ from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines
 from kaflow_engine.testing.cases.specs import Case
 from tests.engine.testing.case_folder import read_cases
+from tests.property.seeds import ALL
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
@@ -32,10 +33,11 @@ CUTS = ("each", "all", "random:1")
 
 
 def _cuts() -> Iterator["ParameterSet"]:
-    """Every acceptance case with all ways to cut, and every other one with one of them."""
+    """Every acceptance case with all ways to cut, and every third other one with one of them."""
     for place, param in enumerate(CASES):
         acceptance = re.search(r": (KS|RA)\d", str(param.id))
-        for cuts in CUTS if acceptance else [CUTS[place % len(CUTS)]]:
+        others = [CUTS[place // 3 % len(CUTS)]] if place % 3 == 0 else []
+        for cuts in CUTS if acceptance or ALL else others:
             yield pytest.param(param.values[0], cuts, id=f"{cuts}-{param.id}")
 
 

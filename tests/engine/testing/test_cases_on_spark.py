@@ -1,7 +1,7 @@
 """Acceptance cases on Spark as given and replayed, and a sample cut in other ways; one session.
 
-Of the cases beside them every second, of other files every fifth, and of `lenses_streams.yaml`,
-whose cases are much alike, every tenth: all of them run locally. `KAFLOW_KILLS=all` runs all of
+Of the cases beside them every fifth, of other files every tenth, and of `lenses_streams.yaml`,
+whose cases are much alike, every twentieth: all of them run locally. `KAFLOW_KILLS=all` runs all of
 them here, too.
 """
 
@@ -27,13 +27,13 @@ pytestmark = pytest.mark.spark
 AROUND = Surroundings(variables={})
 ACCEPTANCE = ("KS", "RA")
 """What the names of acceptance cases begin with."""
-STEPS = {"ks": 1, "ra_": 2, "lenses_streams": 10}
+STEPS = {"ks": 1, "ra_": 5, "lenses_streams": 20}
 """By how the name of a file begins: of its other cases, one in so many."""
 
 
 def _chosen(file: Path, cases: list[Case]) -> list[Case]:
     steps = [step for start, step in STEPS.items() if file.stem.startswith(start)]
-    step = 1 if ALL or file.parent != FOLDER else (steps or [5])[0]
+    step = 1 if ALL or file.parent != FOLDER else (steps or [10])[0]
     return [
         case
         for place, case in enumerate(cases)
@@ -48,7 +48,7 @@ CASES = [
     if case.spec.expect_error is None  # those end before anything runs
 ]
 FREE = [param for param in CASES if param.values[0].spec.cuts is None]
-SAMPLE = FREE[:: len(FREE) // 10]
+SAMPLE = FREE[:: len(FREE) // 6]
 
 
 @pytest.fixture(scope="module")
