@@ -9,7 +9,7 @@ import random
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import get_args
 
@@ -86,17 +86,18 @@ def at_random(seed, count=0):
 KILLS = (
     {"first": at_random(SEED, COUNT // 2), "second": at_random(SEED + 1, COUNT - COUNT // 2)}
     if COUNT
-    else {"chosen": chosen(), "random": at_random(SEED)}
+    else {"chosen": [*chosen(), *at_random(SEED)]}
 )
 
 
 @pytest.fixture(scope="module")
 def brokers():
-    """A broker for each chain, because it is killed; both hold the same records."""
-    with Broker() as first, Broker() as second:
-        for broker in (first, second):
+    """A broker for each chain, because it is killed; all hold the same records."""
+    with ExitStack() as stack:
+        found = {name: stack.enter_context(Broker()) for name in KILLS}
+        for broker in found.values():
             load_topics(broker.settings, "in", EVENTS)
-        yield dict(zip(KILLS, (first, second), strict=True))
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +118,8 @@ def expected(brokers, spark, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def chains(expected, brokers, tmp_path_factory):
-    """What pipelines have delivered, two after the other; both chains at once, for they wait."""
-    with ThreadPoolExecutor(2) as threads:
+    """What pipelines have delivered, two after the other; all chains at once, for they wait."""
+    with ThreadPoolExecutor(len(KILLS)) as threads:
         yield {
             name: threads.submit(chain, brokers[name], tmp_path_factory.mktemp(name), name, kills)
             for name, kills in KILLS.items()
