@@ -31,7 +31,8 @@ help: ## list the targets
 
 setup: $(VENV)/.stamp native ## create .venv from requirements.lock
 
-# Topics are read by a library that cargo builds in seconds, or by Spark's own source.
+# Topics are read and written by a library that cargo builds in seconds, or by Spark's own source and
+# Python's client.
 native: $(VENV)/lib/kaflow/.stamp ## build engine/native, where cargo is there
 $(VENV)/lib/kaflow/.stamp: $(NATIVE) | $(VENV)/.stamp
 	@mkdir -p $(@D)
@@ -40,8 +41,8 @@ $(VENV)/lib/kaflow/.stamp: $(NATIVE) | $(VENV)/.stamp
 		cargo build --quiet --release --locked --manifest-path engine/native/Cargo.toml \
 			--target-dir $(VENV)/native \
 		&& cp $(VENV)/native/release/libkaflow_native.* $(@D) \
-		|| echo "== setup: it was not built; Spark's own source reads topics"; \
-	else echo "== setup: no cargo; Spark's own source reads topics"; fi
+		|| echo "== setup: it was not built; Spark reads topics, and Python's client writes them"; \
+	else echo "== setup: no cargo; Spark reads topics, and Python's client writes them"; fi
 	@touch $@
 
 # Without bytecode, which would take as long as all else: what is imported is compiled then.

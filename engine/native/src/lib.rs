@@ -1,10 +1,15 @@
-//! Reads ranges of Kafka topics into Arrow buffers, called by Python through these functions.
+//! Reads ranges of Kafka topics into Arrow buffers, and writes rows from them, called by Python
+//! through these functions and those of `writing`.
 //!
-//! All of them take a reader from one thread at a time; none keeps what it was given.
+//! All of them take a reader or a producer from one thread at a time; none keeps what it was given.
 
+mod client;
 mod columns;
 mod librdkafka;
+mod producer;
 mod reader;
+mod rows;
+mod writing;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
@@ -25,7 +30,7 @@ pub struct WantedRange {
 /// Says which form these functions have; another number is another form.
 #[unsafe(no_mangle)]
 pub extern "C" fn kaflow_native_version() -> c_int {
-    1
+    2
 }
 
 /// Opens a reader; null: `words` says why not.
@@ -42,20 +47,9 @@ pub unsafe extern "C" fn kaflow_reader_open(
     room: usize,
 ) -> *mut Reader {
     // SAFETY: as the caller promises
-    let opened = unsafe {
-        let texts = std::slice::from_raw_parts(settings, 2 * count);
-        let pairs: Vec<_> =
-            texts.chunks_exact(2).map(|pair| (CStr::from_ptr(pair[0]), CStr::from_ptr(pair[1]))).collect();
-        Functions::of(CStr::from_ptr(library)).and_then(|api| Reader::open(api, &pairs))
-    };
-    match opened {
-        Ok(reader) => Box::into_raw(reader),
-        Err(why) => {
-            // SAFETY: as the caller promises
-            unsafe { write(&why, words, room) };
-            ptr::null_mut()
-        }
-    }
+    let opened = unsafe { opened(library, settings, count, Reader::open) };
+    // SAFETY: as the caller promises
+    unsafe { given(opened, words, room) }
 }
 
 /// Begins to read ranges in place of those before; returns librdkafka's code, 0 for none.
@@ -137,9 +131,9 @@ pub unsafe extern "C" fn kaflow_reader_report(
     // SAFETY: as the caller promises
     unsafe {
         match (*reader).report() {
-            Some((code, text)) => {
-                write(&text, words, room);
-                code
+            Some(report) => {
+                write(&report.text, words, room);
+                report.code
             }
             None => 0,
         }
@@ -154,6 +148,40 @@ pub unsafe extern "C" fn kaflow_reader_report(
 pub unsafe extern "C" fn kaflow_reader_close(reader: *mut Reader) {
     // SAFETY: as the caller promises
     drop(unsafe { Box::from_raw(reader) });
+}
+
+/// Opens what a function opens with the library and the settings.
+///
+/// # Safety
+/// All texts end with NUL, and `settings` are `count` names and as many values behind them, in pairs.
+unsafe fn opened<T>(
+    library: *const c_char,
+    settings: *const *const c_char,
+    count: usize,
+    open: impl FnOnce(Functions, &[(&CStr, &CStr)]) -> Result<Box<T>, String>,
+) -> Result<Box<T>, String> {
+    // SAFETY: as the caller promises
+    unsafe {
+        let texts = std::slice::from_raw_parts(settings, 2 * count);
+        let pairs: Vec<_> =
+            texts.chunks_exact(2).map(|pair| (CStr::from_ptr(pair[0]), CStr::from_ptr(pair[1]))).collect();
+        open(Functions::of(CStr::from_ptr(library))?, &pairs)
+    }
+}
+
+/// Gives away what was opened; null: `words` says why not.
+///
+/// # Safety
+/// `words` has room for `room` bytes, at least one.
+unsafe fn given<T>(opened: Result<Box<T>, String>, words: *mut c_char, room: usize) -> *mut T {
+    match opened {
+        Ok(found) => Box::into_raw(found),
+        Err(why) => {
+            // SAFETY: as the caller promises
+            unsafe { write(&why, words, room) };
+            ptr::null_mut()
+        }
+    }
 }
 
 /// Writes a text with NUL behind it, cut where there is no room.

@@ -3,6 +3,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+use crate::rows::Bytes;
+
 /// A message as librdkafka lays it out (`rd_kafka_message_t`), or an event in its place.
 #[repr(C)]
 pub struct Message {
@@ -17,6 +19,30 @@ pub struct Message {
     private: *mut c_void,
 }
 
+/// What a row consists of, as `rd_kafka_produceva` takes it (`rd_kafka_vu_t`).
+#[repr(C)]
+pub struct Tagged {
+    tag: c_int,
+    pub content: Content,
+}
+
+/// The content of a part, as its tag has it; as large as librdkafka keeps room for.
+#[repr(C)]
+pub union Content {
+    pub handle: *mut c_void,
+    pub number: i32,
+    pub time: i64,
+    pub bytes: Bytes,
+    room: [u64; 8],
+}
+
+impl Tagged {
+    pub fn new(tag: c_int, content: Content) -> Tagged {
+        Tagged { tag, content }
+    }
+}
+
+pub type OnDelivery = unsafe extern "C" fn(*mut c_void, *const Message, *mut c_void);
 pub type OnError = unsafe extern "C" fn(*mut c_void, c_int, *const c_char, *mut c_void);
 pub type OnLog = unsafe extern "C" fn(*const c_void, c_int, *const c_char, *const c_char);
 
@@ -49,7 +75,7 @@ macro_rules! functions {
                         return Err(format!("{} has no {}", path.to_string_lossy(), stringify!($name)));
                     }
                 )*
-                // SAFETY: these are their signatures in rdkafka.h, the same since librdkafka 1.0.
+                // SAFETY: these are their signatures in rdkafka.h, the same since librdkafka 1.6.
                 Ok(Functions { $($name: unsafe { std::mem::transmute::<*mut c_void, $type>($name) },)* })
             }
         }
@@ -79,5 +105,29 @@ functions! {
     rd_kafka_message_timestamp: unsafe extern "C" fn(*const Message, *mut c_int) -> i64;
     rd_kafka_message_headers: unsafe extern "C" fn(*const Message, *mut *mut c_void) -> c_int;
     rd_kafka_header_get_all: unsafe extern "C" fn(*const c_void, usize, *mut *const c_char, *mut *const c_void, *mut usize) -> c_int;
+    rd_kafka_conf_set_dr_msg_cb: unsafe extern "C" fn(*mut c_void, OnDelivery);
+    rd_kafka_fatal_error: unsafe extern "C" fn(*mut c_void, *mut c_char, usize) -> c_int;
+    rd_kafka_topic_new: unsafe extern "C" fn(*mut c_void, *const c_char, *mut c_void) -> *mut c_void;
+    rd_kafka_topic_destroy: unsafe extern "C" fn(*mut c_void);
+    rd_kafka_produceva: unsafe extern "C" fn(*mut c_void, *const Tagged, usize) -> *mut c_void;
+    rd_kafka_headers_new: unsafe extern "C" fn(usize) -> *mut c_void;
+    rd_kafka_headers_destroy: unsafe extern "C" fn(*mut c_void);
+    rd_kafka_header_add: unsafe extern "C" fn(*mut c_void, *const c_char, isize, *const c_void, isize) -> c_int;
+    rd_kafka_metadata: unsafe extern "C" fn(*mut c_void, c_int, *mut c_void, *mut *const c_void, c_int) -> c_int;
+    rd_kafka_metadata_destroy: unsafe extern "C" fn(*const c_void);
+    rd_kafka_init_transactions: unsafe extern "C" fn(*mut c_void, c_int) -> *mut c_void;
+    rd_kafka_begin_transaction: unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+    rd_kafka_commit_transaction: unsafe extern "C" fn(*mut c_void, c_int) -> *mut c_void;
+    rd_kafka_abort_transaction: unsafe extern "C" fn(*mut c_void, c_int) -> *mut c_void;
+    rd_kafka_error_code: unsafe extern "C" fn(*const c_void) -> c_int;
+    rd_kafka_error_string: unsafe extern "C" fn(*const c_void) -> *const c_char;
+    rd_kafka_error_is_fatal: unsafe extern "C" fn(*const c_void) -> c_int;
+    rd_kafka_error_is_retriable: unsafe extern "C" fn(*const c_void) -> c_int;
+    rd_kafka_error_txn_requires_abort: unsafe extern "C" fn(*const c_void) -> c_int;
+    rd_kafka_error_destroy: unsafe extern "C" fn(*mut c_void);
+    rd_kafka_flush: unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
+    rd_kafka_poll: unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
+    rd_kafka_outq_len: unsafe extern "C" fn(*mut c_void) -> c_int;
+    rd_kafka_purge: unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
     rd_kafka_topic_name: unsafe extern "C" fn(*const c_void) -> *const c_char;
 }

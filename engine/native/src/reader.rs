@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
-use std::sync::Mutex;
 
+use crate::client::{self, Report, Reports};
 use crate::columns::{Chunk, Columns};
 use crate::librdkafka::{Functions, Message};
 
@@ -12,10 +12,6 @@ const CONSUMER: c_int = 1;
 const PARTITION_END: c_int = -191;
 const WITHOUT_CLOSE: c_int = 8;
 const AT_ONCE: usize = 1_000;
-const REPORTS: usize = 16;
-
-/// Errors that librdkafka reported aside, oldest first; they explain why nothing comes.
-pub type Reports = Mutex<VecDeque<(c_int, String)>>;
 
 /// What a call of `fill` came to.
 #[repr(i32)]
@@ -51,49 +47,22 @@ pub struct Reader {
     last: usize,
 }
 
-unsafe extern "C" fn on_error(_: *mut c_void, code: c_int, text: *const c_char, reports: *mut c_void) {
-    // SAFETY: this is the `reports` of the reader, which outlives its client
-    let (reports, text) = unsafe { (&*reports.cast::<Reports>(), CStr::from_ptr(text)) };
-    report(reports, code, text.to_string_lossy().into_owned());
-}
-
-/// What is written to logs comes as an error, too, where it matters.
-unsafe extern "C" fn on_log(_: *const c_void, _: c_int, _: *const c_char, _: *const c_char) {}
-
-fn report(reports: &Reports, code: c_int, text: String) {
-    let mut reports = reports.lock().unwrap_or_else(|broken| broken.into_inner());
-    if reports.len() == REPORTS {
-        reports.pop_front();
-    }
-    reports.push_back((code, text));
+unsafe extern "C" fn on_error(client: *mut c_void, code: c_int, text: *const c_char, reports: *mut c_void) {
+    // SAFETY: these are the `reports` of the reader, which outlive its client
+    unsafe { client::note(&*reports.cast::<Reports>(), client, code, text) };
 }
 
 impl Reader {
     /// Opens a client; the error is that of the settings.
     pub fn open(api: Functions, settings: &[(&CStr, &CStr)]) -> Result<Box<Reader>, String> {
-        let reports: Box<Reports> = Box::default();
-        let mut words = [0 as c_char; 512];
-        // SAFETY: `words` has as much room as is said; what was made is destroyed on each way out,
-        // and `rd_kafka_new` owns the configuration where it succeeds
+        let reports = Box::new(Reports::new(api));
+        let opaque: *const Reports = &*reports;
+        // SAFETY: the reports live in the reader, which destroys its client first
         unsafe {
-            let configuration = (api.rd_kafka_conf_new)();
-            let text_of = |words: &[c_char; 512]| CStr::from_ptr(words.as_ptr()).to_string_lossy().into_owned();
-            for (name, value) in settings {
-                let (name, value) = (name.as_ptr(), value.as_ptr());
-                if (api.rd_kafka_conf_set)(configuration, name, value, words.as_mut_ptr(), words.len()) != 0 {
-                    (api.rd_kafka_conf_destroy)(configuration);
-                    return Err(text_of(&words));
-                }
-            }
-            let opaque: *const Reports = &*reports;
-            (api.rd_kafka_conf_set_opaque)(configuration, opaque.cast_mut().cast());
-            (api.rd_kafka_conf_set_error_cb)(configuration, on_error);
-            (api.rd_kafka_conf_set_log_cb)(configuration, on_log);
-            let client = (api.rd_kafka_new)(CONSUMER, configuration, words.as_mut_ptr(), words.len());
-            if client.is_null() {
-                (api.rd_kafka_conf_destroy)(configuration);
-                return Err(text_of(&words));
-            }
+            let client = client::open(&api, CONSUMER, settings, |configuration| {
+                (api.rd_kafka_conf_set_opaque)(configuration, opaque.cast_mut().cast());
+                (api.rd_kafka_conf_set_error_cb)(configuration, on_error);
+            })?;
             (api.rd_kafka_poll_set_consumer)(client);
             let queue = (api.rd_kafka_queue_get_consumer)(client);
             let found = vec![ptr::null_mut(); AT_ONCE];
@@ -179,8 +148,8 @@ impl Reader {
     }
 
     /// Takes the oldest report.
-    pub fn report(&mut self) -> Option<(c_int, String)> {
-        self.reports.lock().unwrap_or_else(|broken| broken.into_inner()).pop_front()
+    pub fn report(&self) -> Option<Report> {
+        self.reports.take()
     }
 
     fn next_message(&mut self, timeout: c_int) -> Option<*mut Message> {
@@ -237,7 +206,7 @@ impl Reader {
                 let bytes = unsafe { std::slice::from_raw_parts(event.value, event.value_size) };
                 String::from_utf8_lossy(bytes).into_owned()
             };
-            report(&self.reports, event.code, text);
+            self.reports.add(Report { code: event.code, text, fatal: false });
             return false;
         }
         // SAFETY: as above

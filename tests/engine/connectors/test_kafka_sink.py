@@ -7,16 +7,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery import row_producer
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, close_producers, deliver
+from kaflow_engine.connectors.kafka.native.library import VARIABLE, library
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.run_log import Delivered
-from kaflow_engine.errors import SinkError
+from kaflow_engine.errors import ModelError, SinkError
 from kaflow_engine.flow.records import OUTPUT
 from tests.committed import read_committed
 
@@ -35,6 +38,21 @@ CRASH_POINTS = (
     "before_commit",
     "committed",
 )
+
+
+WAYS = ["python", *(["library"] if library() else [])]
+"""The library is built where cargo is there; what no test names a way for is written by it then."""
+
+
+@pytest.fixture
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "python":
+        monkeypatch.setenv(VARIABLE, "off")  # of processes that the test starts, too
+        monkeypatch.setattr(row_producer, "library", lambda: None)
+    return request.param
+
+
+by_both = pytest.mark.parametrize("way", WAYS, indirect=True)
 
 
 class Crash(BaseException):
@@ -60,19 +78,22 @@ def values(kafka: KafkaSettings, topic: str) -> list[bytes]:
     return sorted(read_committed(kafka, topic).column("value").to_pylist())
 
 
-def test_rows_arrive_as_they_were(kafka: KafkaSettings, unique: str) -> None:
+@by_both
+def test_rows_arrive_as_they_were(kafka: KafkaSettings, unique: str, way: str) -> None:
     create_topic(kafka, unique, 3)
     create_topic(kafka, f"{unique}-dead", 2)
     header = [{"key": "h", "value": b"x"}, {"key": "n", "value": None}]
     empty = {"slot": 0, "topic": unique, "timestamp": NOW, "partition": 2, "kind": 0}
-    given = [
+    given: list[dict[str, Any]] = [
         {**empty, "key": b"a", "value": b"1", "headers": header},
         {**empty, "key": b"a", "value": None, "timestamp": 0},
         {**empty, "key": b"a", "value": b"", "timestamp": -5, "headers": []},
         {**empty, "key": None, "value": b"2", "topic": f"{unique}-dead", "partition": 1, "kind": 1},
         {**empty, "key": b"a", "value": b"3", "timestamp": NOW + 1, "headers": header[:1]},
     ]
-    result = deliver(start(kafka, unique), 1, pa.Table.from_pylist(given, schema=OUTPUT))
+    rows = pa.Table.from_pylist([given[2], *given], schema=OUTPUT)
+    parts = rows.slice(1, 1), rows.slice(2)  # of buffers that begin before them
+    result = deliver(start(kafka, unique), 1, pa.concat_tables(parts))
     assert (result.rows, result.dead_letters, result.skipped) == (4, 1, ())
     assert set(result.phases) == {"open", "produce", "flush", "commit"}
     rows = read_committed(kafka, unique).to_pylist()
@@ -86,7 +107,8 @@ def test_rows_arrive_as_they_were(kafka: KafkaSettings, unique: str) -> None:
     assert read_committed(kafka, f"{unique}-dead").to_pylist()[0]["partition"] == 1
 
 
-def test_order_is_kept_per_key(kafka: KafkaSettings, unique: str, output: Rows) -> None:
+@by_both
+def test_order_is_kept_per_key(kafka: KafkaSettings, unique: str, output: Rows, way: str) -> None:
     create_topic(kafka, unique, 3)
     count = 50_000
     deliver(
@@ -129,9 +151,14 @@ def test_delivered_is_decided_per_partition(
 
 
 @pytest.mark.parametrize("where", CRASH_POINTS)
-@pytest.mark.parametrize("warm", [False, True], ids=["first batch", "later batch"])
+@pytest.mark.parametrize(
+    ("warm", "way"),
+    [(False, WAYS[-1]), *((True, way) for way in WAYS)],
+    indirect=["way"],
+    ids=["first batch", *(f"later batch by {way}" for way in WAYS)],
+)
 def test_a_crash_anywhere(
-    kafka: KafkaSettings, unique: str, output: Rows, where: str, warm: bool
+    kafka: KafkaSettings, unique: str, output: Rows, where: str, warm: bool, way: str
 ) -> None:
     create_topic(kafka, unique, 2)
     expected = [b"%05d" % i for i in range(1000)]
@@ -164,7 +191,7 @@ WORKER = """
 import os, pickle, signal, sys
 from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.connectors.kafka.delivery.deliver import deliver
-from kaflow_engine.errors import SinkError
+from kaflow_engine.errors import ModelError, SinkError
 
 sink, rows, where = pickle.load(sys.stdin.buffer)
 def stop(name):
@@ -178,9 +205,16 @@ except SinkError as error:
 """
 
 
-@pytest.mark.parametrize("where", ["slot_claimed", "transaction_begun", "before_commit"])
+@pytest.mark.parametrize(
+    ("where", "way"),
+    [
+        *((where, WAYS[-1]) for where in ("slot_claimed", "transaction_begun")),
+        *(("before_commit", way) for way in WAYS),
+    ],
+    indirect=["way"],
+)
 def test_a_worker_that_slept_through_a_restart(
-    kafka: KafkaSettings, unique: str, output: Rows, where: str
+    kafka: KafkaSettings, unique: str, output: Rows, where: str, way: str
 ) -> None:
     create_topic(kafka, unique, 2)
     rows = output([(unique, b"k", b"%d" % i) for i in range(5)])
@@ -208,7 +242,8 @@ def test_a_worker_that_slept_through_a_restart(
     assert start(kafka, unique).delivered == {0: Delivered(2, 5)}
 
 
-def test_at_least_once(kafka: KafkaSettings, unique: str, output: Rows) -> None:
+@by_both
+def test_at_least_once(kafka: KafkaSettings, unique: str, output: Rows, way: str) -> None:
     create_topic(kafka, unique, 2)
     sink = start(kafka, unique, exactly_once=False)
     for _ in range(2):
@@ -218,6 +253,7 @@ def test_at_least_once(kafka: KafkaSettings, unique: str, output: Rows) -> None:
     assert start(kafka, unique).delivered == {}
 
 
+@by_both
 @pytest.mark.parametrize("exactly_once", [True, False])
 @pytest.mark.parametrize(
     ("size", "config", "message"),
@@ -247,6 +283,7 @@ def test_a_row_the_topic_refuses(
     config: dict[str, str],
     message: str,
     exactly_once: bool,
+    way: str,
 ) -> None:
     create_topic(kafka, unique, 1, config)
     sink = start(kafka, unique, exactly_once)
@@ -263,6 +300,7 @@ def test_a_row_the_topic_refuses(
     assert values(kafka, f"{unique}-fine") == [b"v"]
 
 
+@by_both
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -271,9 +309,16 @@ def test_a_row_the_topic_refuses(
     ],
 )
 def test_a_topic_that_is_not_there(
-    kafka: KafkaSettings, unique: str, output: Rows, name: str, message: str
+    kafka: KafkaSettings, unique: str, output: Rows, name: str, message: str, way: str
 ) -> None:
     topic = name.format(unique)
     with pytest.raises(SinkError) as caught:
         deliver(start(kafka, unique), 1, output([(topic, b"k", b"v")]))
     assert caught.value.message == message.format(topic)
+
+
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+def test_settings_that_the_client_refuses(way: str) -> None:
+    wrong = KafkaSettings.of(["127.0.0.1:9"], {"linger.mss": "5"})
+    with pytest.raises(ModelError, match=r"unknown Kafka property 'linger\.mss'"):
+        row_producer.open_row_producer(wrong, {}, row_producer.Refusals())

@@ -13,7 +13,7 @@ def test_everything_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("KAFLOW_CACHE", str(tmp_path / "not" / "yet"))
     checks = {check.name: check for check in inspect_machine()}
     assert set(checks) == {
-        *("python", "java", "pyspark", "duckdb", "rocksdb", "native reader"),
+        *("python", "java", "pyspark", "duckdb", "rocksdb", "native library"),
         *(extra.distribution for extra in EXTRAS.values()),
         *("spark-kafka jars", "broker jars", "registry", "memory", "cores", "disk"),
     }

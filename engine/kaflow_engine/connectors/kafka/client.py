@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -117,12 +117,20 @@ class Complaints:
 
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", bound=Producer | Consumer | AdminClient, covariant=True)
+T_co = TypeVar("T_co", bound="Polled", covariant=True)
+
+
+class Polled(Protocol):
+    """Any client: those of Python, or of the library of `engine/native`."""
+
+    def poll(self, timeout: float, /) -> object:
+        """Hand over what waits in the client."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Client(Generic[T_co]):
-    """A confluent client with what it complained about."""
+    """A client with what it complained about."""
 
     api: T_co
     settings: KafkaSettings

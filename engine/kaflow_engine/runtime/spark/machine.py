@@ -87,11 +87,12 @@ def _checks(needs: Needs) -> Iterator[Check]:
 
 def _native() -> Check:
     if library() is not None:
-        return Check(name="native reader", state="ok", found=str(library_path()), required=False)
+        return Check(name="native library", state="ok", found=str(library_path()), required=False)
     return Check(
-        name="native reader",
+        name="native library",
         state="missing",
-        found="not in use (Spark's own source reads topics, with more work for each record)",
+        found="not in use (Spark's own source reads topics, and Python's client writes them, with "
+        "more work for each record)",
         required=False,
         cure="in a checkout: make native, which needs cargo",
     )

@@ -6,10 +6,11 @@ a batch that is replayed is written twice.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
@@ -31,10 +32,10 @@ from kaflow_engine.connectors.kafka.delivery.producer import (
 from kaflow_engine.connectors.kafka.delivery.queue import Outgoing, TooSlow, sizes_of
 from kaflow_engine.connectors.kafka.delivery.undelivered import Todo, undelivered
 from kaflow_engine.connectors.kafka.errors import FENCED, error_of
-from kaflow_engine.connectors.kafka.run_log.control_records import Marker, to_bytes
+from kaflow_engine.connectors.kafka.run_log.control_records import Marker, Pair, to_bytes
 from kaflow_engine.connectors.kafka.run_log.transactions import abort, control_topic, out_of_time
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.flow.records import DEAD_LETTER
+from kaflow_engine.flow.records import DEAD_LETTER, HEADERS
 
 __all__ = ["DeliveryResult", "SinkSettings", "close_producers", "dead_letter_partition", "deliver"]
 
@@ -147,6 +148,7 @@ def _transactions(
         pass_point("transaction_begun")
         piece = outgoing.fill()
         pass_point("rows_produced")
+        markers: list[Pair] = []
         for slot, rows, digest in todo.delivered(piece):
             marker = Marker(
                 state=sink.state_id,
@@ -159,8 +161,8 @@ def _transactions(
                 mark=mark,
                 digest=digest,
             )
-            key, value = to_bytes(marker)
-            producer.produce(topic, value, key, 0)
+            markers.append(to_bytes(marker))
+        producer.write(_of_control_topic(topic, markers))
         pass_point("marker_produced")
         produced = time.perf_counter()
         outgoing.flush()
@@ -172,6 +174,21 @@ def _transactions(
         spent["produce"] += (produced - start) * 1000
         spent["flush"] += (flushed - produced) * 1000
     return spent
+
+
+def _of_control_topic(topic: str, pairs: Sequence[Pair]) -> pa.Table:
+    """Return records for the pipeline's own topic as rows."""
+    keys, values = zip(*pairs, strict=True)
+    count = len(pairs)
+    columns: dict[str, Any] = {
+        "topic": pa.repeat(topic, count),
+        "key": pa.array(keys, pa.binary()),
+        "value": pa.array(values, pa.binary()),
+        "timestamp": pa.repeat(time.time_ns() // 1_000_000, count),
+        "headers": pa.nulls(count, HEADERS),
+        "partition": pa.repeat(pa.scalar(0, pa.int32()), count),
+    }
+    return pa.table(columns)
 
 
 def _plain(writer: Writer, rows: pa.Table, pass_point: CrashPoint) -> dict[str, float]:

@@ -10,14 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaException
 
-from kaflow_engine.connectors.kafka.client import Client, KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.client import Client, KafkaSettings
+from kaflow_engine.connectors.kafka.delivery.row_producer import (
+    Refusals,
+    RowProducer,
+    open_row_producer,
+)
 from kaflow_engine.connectors.kafka.run_log.control_records import Slot, to_bytes
 from kaflow_engine.connectors.kafka.run_log.transactions import (
     control_topic,
+    init_transactions,
     newest_epoch,
-    open_transactional,
+    transactional,
     transactional_id,
     write_acknowledged,
 )
@@ -72,37 +78,10 @@ class SinkSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A row that the brokers did not take."""
-
-    error: KafkaError
-    topic: str
-    size: int
-    """Bytes of key and value."""
-
-
-class Refusals:
-    """Delivery reports of the rows that were not taken; the first few are kept.
-
-    Rows that the client threw away itself say nothing: another error made it do so.
-    """
-
-    def __init__(self) -> None:
-        self.found: list[Refusal] = []
-
-    def __call__(self, error: KafkaError | None, message: Message) -> None:
-        """Take one report."""
-        purged = error is not None and error.name().startswith("_PURGE")
-        if error is not None and not purged and len(self.found) < 10:
-            size = len(message.key() or b"") + len(message.value() or b"")
-            self.found.append(Refusal(error, message.topic() or "", size))
-
-
-@dataclass(frozen=True, slots=True)
 class Writer:
     """An open producer of one epoch."""
 
-    client: Client[Producer]
+    client: Client[RowProducer]
     refusals: Refusals
     epoch: int
     exactly_once: bool
@@ -174,16 +153,17 @@ def _open_exactly_once(sink: SinkSettings, crash_point: Callable[[str], None]) -
     # registered, then able to write, then looking for a newer epoch: see ControlTopic.start_run
     write_acknowledged(sink.kafka, topic, [to_bytes(Slot(slot, sink.epoch))], TIMEOUT)
     crash_point("slot_claimed")
-    more = _config(sink.kafka, refusals)
-    client = open_transactional(sink.kafka, slot, sink.kafka.transaction_timeout, TIMEOUT, **more)
+    more = transactional(slot, sink.kafka.transaction_timeout)
+    client = open_row_producer(sink.kafka, {**_config(sink.kafka), **more}, refusals)
+    init_transactions(client, slot, TIMEOUT)
     _require_newest(sink)
     return Writer(client, refusals, sink.epoch, True, sink.kafka, os.getpid())
 
 
 def _open_plain(sink: SinkSettings) -> Writer:
     refusals = Refusals()
-    more = _config(sink.kafka, refusals)
-    client = open_producer(sink.kafka, **{**more, "enable.idempotence": True})
+    config = {**_config(sink.kafka), "enable.idempotence": True}
+    client = open_row_producer(sink.kafka, config, refusals)
     try:
         # without a connection, the producer id would be asked for again only after half a second
         client.api.list_topics(timeout=TIMEOUT / 1000)
@@ -193,10 +173,10 @@ def _open_plain(sink: SinkSettings) -> Writer:
     return Writer(client, refusals, sink.epoch, False, sink.kafka, os.getpid())
 
 
-def _config(settings: KafkaSettings, refusals: Refusals) -> dict[str, object]:
+def _config(settings: KafkaSettings) -> dict[str, object]:
     written = dict(settings.properties)
     tuned = {name: value for name, value in _TUNED.items() if name not in written}
-    return {**tuned, **_NEEDED, "on_delivery": refusals}
+    return {**tuned, **_NEEDED}
 
 
 def _require_newest(sink: SinkSettings) -> None:

@@ -1,10 +1,6 @@
 """Rows on their way through a client's queue to the brokers."""
 
 import time
-from collections import deque
-from collections.abc import Iterable
-from itertools import islice, repeat
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -99,20 +95,7 @@ class Outgoing:
         behind = int(np.searchsorted(self._ends, full, "right")) - 1
         end = min(max(behind, self.at + 1), self.at + CHUNK_ROWS)
         part = self._rows.slice(self.at, end - self.at)
-        # produce_batch takes neither timestamps nor headers; map keeps the loop out of Python
-        calls = map(
-            self._producer.produce,
-            _few(part["topic"]),
-            _objects(part["value"]),
-            _objects(part["key"]),
-            _few(pc.fill_null(part["partition"], -1)),
-            repeat(None),
-            repeat(None),
-            # the client takes 0 for "now"
-            _objects(pc.max_element_wise(part["timestamp"], 1)),
-            _headers(part["headers"]),
-        )
-        deque(calls, maxlen=0)
+        self._producer.write(part)
         self.at = end
 
 
@@ -121,24 +104,3 @@ def sizes_of(rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     lengths = (pc.fill_null(pc.binary_length(rows[name]), 0) for name in ("key", "value"))
     headers = pc.list_flatten(rows["headers"]).nbytes // max(1, rows.num_rows)
     return pc.add(*lengths).to_numpy().astype(np.int64) + headers
-
-
-def _objects(column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    return column.to_numpy(zero_copy_only=False).tolist()
-
-
-def _few(column: pa.ChunkedArray) -> Iterable[Any]:
-    """Return the values of a column that mostly has one value over and over."""
-    distinct = pc.unique(column)
-    return repeat(distinct[0].as_py()) if len(distinct) == 1 else _objects(column)
-
-
-def _headers(column: pa.ChunkedArray) -> Iterable[list[tuple[str, bytes | None]] | None]:
-    headers = column.combine_chunks()
-    lengths = pc.fill_null(pc.list_value_length(headers), 0).to_pylist()
-    if not any(lengths):
-        return repeat(None)
-    # lists of structs are slow to convert one by one, so all pairs are converted at once
-    flat = headers.flatten()
-    pairs = iter(zip(_objects(flat.field("key")), _objects(flat.field("value")), strict=True))
-    return (list(islice(pairs, length)) if length else None for length in lengths)

@@ -1,1 +1,1 @@
-"""Reads ranges of topics straight into Arrow, where the library of `engine/native` is installed."""
+"""Topics read and written straight from Arrow, where the library of `engine/native` is there."""

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.errors import BrokerAway, raise_settings, trouble
+from kaflow_engine.connectors.kafka.errors import BrokerAway, trouble
 from kaflow_engine.connectors.kafka.native.library import (
     BinaryView,
     Range,
     View,
     library,
-    librdkafka_path,
+    open_handle,
 )
 from kaflow_engine.errors import SourceError
 from kaflow_engine.flow.records import HEADERS, RECORDS
@@ -45,7 +45,7 @@ _SETTINGS: dict[str, object] = {
 _ROWS, _BYTES = 100_000, 64 << 20
 """Of a batch of records, at most."""
 _POLL_MS = 100
-_INVALID, _TIMED_OUT = -186, -185
+_TIMED_OUT = -185
 _ALL, _ENOUGH, _WAITING, _FAILED = range(4)
 _UNUSED = "GROUP_AUTHORIZATION_FAILED"
 """The client asks for its group's coordinator, but the group is never used."""
@@ -68,18 +68,7 @@ class Reader:
         found = library()
         assert found is not None
         self._library, self._settings, self._pid = found, settings, os.getpid()
-        said = settings.librdkafka(**_SETTINGS)
-        texts = [_text(each).encode() for pair in said.items() for each in pair]
-        words = ctypes.create_string_buffer(512)
-        self._reader = found.kaflow_reader_open(
-            str(librdkafka_path()).encode(),
-            (ctypes.c_char_p * len(texts))(*texts),
-            len(said),
-            words,
-            len(words),
-        )
-        if not self._reader:
-            raise_settings(KafkaException(KafkaError(_INVALID, words.value.decode())))
+        self._reader = open_handle("kaflow_reader_open", settings.librdkafka(**_SETTINGS))
 
     def __del__(self) -> None:
         # the threads of a client are not there in a process that was forked from its own
@@ -195,10 +184,6 @@ def reader_of(settings: KafkaSettings) -> Reader:
     if key not in kept:
         kept[key] = Reader(settings)
     return kept[key]
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _buffer(address: int | None, size: int, owner: _Owner) -> pa.Buffer:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from confluent_kafka import (
     TIMESTAMP_LOG_APPEND_TIME,
@@ -25,6 +26,38 @@ from kaflow_engine.connectors.kafka.run_log.control_records import ControlView, 
 from kaflow_engine.errors import StateError
 
 _LOOK_AGAIN_S = 0.05
+
+
+class TransactionalProducer(Protocol):
+    """A client that writes in transactions; its errors are KafkaExceptions."""
+
+    def list_topics(self, *, timeout: float) -> object:
+        """Return when a broker has answered."""
+        ...
+
+    def init_transactions(self, timeout: float, /) -> None:
+        """Fence whoever had the transactional id before."""
+        ...
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction."""
+        ...
+
+    def commit_transaction(self, timeout: float, /) -> None:
+        """Commit it, when all of it is acknowledged."""
+        ...
+
+    def abort_transaction(self, timeout: float, /) -> None:
+        """Abort it."""
+        ...
+
+    def purge(self) -> None:
+        """Throw away what is not acknowledged."""
+        ...
+
+    def poll(self, timeout: float, /) -> object:
+        """Take reports."""
+        ...
 
 
 def control_topic(pipeline_id: str) -> str:
@@ -55,12 +88,22 @@ def open_transactional(
     Raises:
         SinkError: No broker answers, or it refuses.
     """
-    config: dict[str, object] = {
-        "transactional.id": name,
-        "transaction.timeout.ms": transaction_timeout,
-        **more,
-    }
-    client = open_producer(settings, **config)
+    client = open_producer(settings, **transactional(name, transaction_timeout), **more)
+    init_transactions(client, name, timeout)
+    return client
+
+
+def transactional(name: str, transaction_timeout: int) -> dict[str, object]:
+    """Return the settings of a producer of transactions; see `open_transactional`."""
+    return {"transactional.id": name, "transaction.timeout.ms": transaction_timeout}
+
+
+def init_transactions(client: Client[TransactionalProducer], name: str, timeout: int) -> None:
+    """Fence whoever had the transactional id of a producer before; see `open_transactional`.
+
+    Raises:
+        SinkError: No broker answers, or it refuses.
+    """
     doing = f"opening transactions as '{name}'"
     try:
         # without a connection, init_transactions tries again only after half a second
@@ -68,7 +111,6 @@ def open_transactional(
         client.api.init_transactions(timeout / 1000)
     except KafkaException as failure:
         raise client.trouble(failure, doing, timeout).as_sink() from failure
-    return client
 
 
 def write_acknowledged(
@@ -238,7 +280,7 @@ def in_transaction(
     return receipts.offset
 
 
-def abort(client: Client[Producer], timeout: int) -> None:
+def abort(client: Client[TransactionalProducer], timeout: int) -> None:
     """Abort the open transaction if that is still possible; else the next run's fencing does."""
     try:
         client.api.purge()
