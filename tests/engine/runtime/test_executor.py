@@ -1,5 +1,7 @@
 import os
+from dataclasses import replace
 
+import pyarrow.compute as pc
 import pytest
 
 from kaflow_engine.errors import KaflowError
@@ -15,11 +17,12 @@ from kaflow_engine.runtime.tasks.executor import (
     no_records,
     table_frame,
 )
+from kaflow_engine.runtime.tasks.records import InTasks
 from kaflow_engine.runtime.tasks.worker import TaskSettings
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.store import LocalStore
 from kaflow_engine.testing.local.executor import LocalPipeline
-from tests.engine.runtime.plans_here import lookup_plan
+from tests.engine.runtime.plans_here import filter_plan, lookup_plan
 from tests.engine.runtime.records_here import records
 
 pytestmark = pytest.mark.spark
@@ -51,6 +54,22 @@ def test_one_task_and_many_tasks_do_the_same(spark, tmp_path):
     assert sorted(small.output["value"].to_pylist()) == sorted(large.output["value"].to_pylist())
     assert small.report.counters == large.report.counters == {"emitted": 3000, "read": 3000}
     assert changes_of(small.report) == changes_of(large.report)
+
+
+def test_a_single_range_needs_no_exchange(spark, tmp_path):
+    plan = filter_plan("p", "events", "out")
+    shipped = Shipment.of(replace(shipment(tmp_path).settings, plan=plan))
+
+    def execute(*tables):
+        reads = tuple(table.to_batches for table in tables)
+        return execute_batch(InTasks(spark, reads), CONTEXT, shipped, SMALL + 1, 2)
+
+    one, two = execute(EVENTS), execute(EVENTS.slice(0, 1000), EVENTS.slice(1000))
+    assert one.report.counters == two.report.counters == {"emitted": 3000, "read": 3000}
+    for slot in range(plan.partitions):  # the rows of a marker, and their order
+        found = [done.output.filter(pc.equal(done.output["slot"], slot)) for done in (one, two)]
+        assert found[0].num_rows
+        assert found[0].equals(found[1])
 
 
 def test_a_batch_without_records_runs(spark, tmp_path):

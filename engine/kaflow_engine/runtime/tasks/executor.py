@@ -1,4 +1,4 @@
-"""Runs one batch on Spark: in one task when it is small, with an exchange per level when not."""
+"""Runs one batch on Spark: in one task where that is enough, else with an exchange per level."""
 
 import pickle
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kaflow_engine.flow.graph import last_level
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import last_level, state_names
 from kaflow_engine.flow.records import OUTPUT, RECORDS
 from kaflow_engine.operators.rows.reports import BatchReport, read_reports
 from kaflow_engine.operators.rows.schemas import EXCHANGE
@@ -18,7 +19,7 @@ from kaflow_engine.operators.rows.shuffle_codec import WIRE
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.tasks.level_task import RESULT, level_task, of_stream, whole_task
-from kaflow_engine.runtime.tasks.records import Records, in_one, in_several
+from kaflow_engine.runtime.tasks.records import InTasks, Records, in_one, in_several
 from kaflow_engine.runtime.tasks.worker import TaskSettings
 
 SMALL = 20_000
@@ -76,7 +77,7 @@ def execute_batch(
     """
     plan = shipment.settings.plan
     data = shipment.data
-    if size <= small or tasks == 1:
+    if is_one_task(plan, records, size, tasks, small):
         frame, task = in_one(records, partial(whole_task, data, batch))
         frame = frame.mapInArrow(task, _spark_schema(RESULT))
     else:
@@ -89,6 +90,16 @@ def execute_batch(
                 task = partial(level_task, data, batch, level, width)
             frame = frame.mapInArrow(task, _spark_schema(RESULT if level == last else WIRE))
     return _read(frame)
+
+
+def is_one_task(plan: Flow, records: Records, size: int, tasks: int, small: int) -> bool:
+    """Tell whether one task takes a batch through all levels; the rows are the same.
+
+    A small batch is not worth an exchange. Nor are the records of a single range where nothing is
+    kept by key: other tasks would only write what one has made.
+    """
+    alone = isinstance(records, InTasks) and len(records.reads) == 1
+    return size <= small or tasks == 1 or (alone and not state_names(plan))
 
 
 def no_records(spark: SparkSession) -> DataFrame:

@@ -1,0 +1,41 @@
+"""Which batches one task takes through all levels."""
+
+from collections.abc import Iterator
+from typing import cast
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.runtime.tasks.executor import is_one_task
+from kaflow_engine.runtime.tasks.records import InTasks, Records
+from tests.engine.runtime.plans_here import filter_plan, lookup_plan
+
+FILTER = filter_plan("p", "events", "out")
+LOOKUP = lookup_plan("p", "events", "profiles", "out")
+SPARK = cast("SparkSession", None)
+
+
+def _read() -> Iterator[pa.RecordBatch]:
+    yield from ()
+
+
+def ranges(count: int) -> Records:
+    return InTasks(SPARK, (_read,) * count)
+
+
+@pytest.mark.parametrize(
+    ("plan", "records", "size", "tasks", "expected"),
+    [
+        pytest.param(LOOKUP, ranges(2), 10, 2, True, id="small"),
+        pytest.param(LOOKUP, ranges(2), 11, 2, False, id="large"),
+        pytest.param(LOOKUP, ranges(2), 11, 1, True, id="one processor"),
+        pytest.param(FILTER, ranges(2), 11, 2, False, id="several ranges by key"),
+        pytest.param(FILTER, ranges(1), 11, 2, True, id="one range, nothing kept"),
+        pytest.param(LOOKUP, ranges(1), 11, 2, False, id="one range, and a state"),
+        pytest.param(FILTER, cast("DataFrame", None), 11, 2, False, id="a frame of Spark's"),
+    ],
+)
+def test_one_task(plan: Flow, records: Records, size: int, tasks: int, expected: bool) -> None:
+    assert is_one_task(plan, records, size, tasks, small=10) is expected
