@@ -13,6 +13,8 @@ const PRODUCER: c_int = 0;
 const COPIED: i32 = 2;
 const EVERYTHING: c_int = 1 | 2;
 const REFUSALS: usize = 10;
+/// Codes of rows that the client threw away itself: another error made it do so.
+const PURGED: [c_int; 2] = [-152, -151];
 const WORDS: usize = 512;
 
 /// Tags of what `rd_kafka_produceva` takes.
@@ -66,7 +68,7 @@ unsafe extern "C" fn on_delivery(_: *mut c_void, message: *const Message, aside:
     unsafe {
         let (aside, row) = (&*aside.cast::<Aside>(), &*message);
         let mut refusals = aside.refusals.lock().unwrap_or_else(|broken| broken.into_inner());
-        if row.code != 0 && refusals.len() < REFUSALS {
+        if row.code != 0 && !PURGED.contains(&row.code) && refusals.len() < REFUSALS {
             let topic = CStr::from_ptr((aside.api.rd_kafka_topic_name)(row.topic)).to_owned();
             refusals.push_back(Refusal { code: row.code, topic, size: row.key_size + row.value_size });
         }
