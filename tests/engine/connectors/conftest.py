@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery import row_producer
 from kaflow_engine.connectors.kafka.delivery.deliver import close_producers
+from kaflow_engine.connectors.kafka.native.library import VARIABLE
 from kaflow_engine.flow.records import OUTPUT
 
 NOW = 1_795_296_000_000
@@ -42,3 +44,12 @@ def output() -> Callable[..., pa.Table]:
         )
 
     return rows
+
+
+@pytest.fixture
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which producer writes: see `WAYS`."""
+    if request.param == "python":
+        monkeypatch.setenv(VARIABLE, "off")  # of processes that the test starts, too
+        monkeypatch.setattr(row_producer, "library", lambda: None)
+    return request.param

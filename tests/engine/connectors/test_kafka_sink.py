@@ -14,14 +14,12 @@ import pytest
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.delivery import row_producer
-from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, close_producers, deliver
-from kaflow_engine.connectors.kafka.native.library import VARIABLE, library
-from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.connectors.kafka.delivery.deliver import close_producers, deliver
 from kaflow_engine.connectors.run_log import Delivered
-from kaflow_engine.errors import ModelError, SinkError
+from kaflow_engine.errors import SinkError
 from kaflow_engine.flow.records import OUTPUT
 from tests.committed import read_committed
+from tests.engine.connectors.producers_here import WAYS, by_both, start, values
 
 pytestmark = pytest.mark.kafka
 
@@ -40,42 +38,8 @@ CRASH_POINTS = (
 )
 
 
-WAYS = ["python", *(["library"] if library() else [])]
-"""The library is built where cargo is there; what no test names a way for is written by it then."""
-
-
-@pytest.fixture
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "python":
-        monkeypatch.setenv(VARIABLE, "off")  # of processes that the test starts, too
-        monkeypatch.setattr(row_producer, "library", lambda: None)
-    return request.param
-
-
-by_both = pytest.mark.parametrize("way", WAYS, indirect=True)
-
-
 class Crash(BaseException):
     """Ends a task as a killed process would."""
-
-
-def start(kafka: KafkaSettings, pipeline: str, exactly_once: bool = True) -> SinkSettings:
-    run = ControlTopic(kafka, pipeline).start_run("s1", 1)
-    return SinkSettings(
-        kafka=kafka,
-        pipeline_id=pipeline,
-        state_id="s1",
-        generation=1,
-        sink="out",
-        epoch=run.epoch,
-        epoch_offset=run.epoch_offset,
-        exactly_once=exactly_once,
-        delivered=run.delivered_to("out"),
-    )
-
-
-def values(kafka: KafkaSettings, topic: str) -> list[bytes]:
-    return sorted(read_committed(kafka, topic).column("value").to_pylist())
 
 
 @by_both
@@ -251,74 +215,3 @@ def test_at_least_once(kafka: KafkaSettings, unique: str, output: Rows, way: str
         assert set(result.phases) == {"open", "produce", "flush"}
     assert values(kafka, unique) == [b"v", b"v"]
     assert start(kafka, unique).delivered == {}
-
-
-@by_both
-@pytest.mark.parametrize("exactly_once", [True, False])
-@pytest.mark.parametrize(
-    ("size", "config", "message"),
-    [
-        (
-            1_500_000,
-            {},
-            "a record is larger than the topic takes (writing 1,500,001 bytes to topic '{topic}')",
-        ),
-        (
-            2_000,
-            {"max.message.bytes": "1000", "compression.type": "uncompressed"},
-            "a record is larger than the topic takes (writing 2,001 bytes to topic '{topic}')",
-        ),
-        (
-            5,
-            {"message.timestamp.before.max.ms": "1000"},
-            "the topic does not take the record's timestamp (writing 6 bytes to topic '{topic}')",
-        ),
-    ],
-)
-def test_a_row_the_topic_refuses(
-    kafka: KafkaSettings,
-    unique: str,
-    output: Rows,
-    size: int,
-    config: dict[str, str],
-    message: str,
-    exactly_once: bool,
-    way: str,
-) -> None:
-    create_topic(kafka, unique, 1, config)
-    sink = start(kafka, unique, exactly_once)
-    rows = output([(unique, b"k", os.urandom(size))])
-    if "before" in str(config):
-        rows = rows.set_column(4, OUTPUT.field(4), pa.array([1], pa.int64()))
-    with pytest.raises(SinkError) as caught:
-        deliver(sink, 1, rows)
-    assert caught.value.message == message.format(topic=unique)
-    assert values(kafka, unique) == []
-    # the worker goes on with another producer
-    create_topic(kafka, f"{unique}-fine", 1)
-    deliver(sink, 1, output([(f"{unique}-fine", b"k", b"v")]))
-    assert values(kafka, f"{unique}-fine") == [b"v"]
-
-
-@by_both
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("{}-missing", "the topic does not exist (writing 2 bytes to topic '{}')"),
-        ("{} x", "the brokers do not take the name of the topic (writing 2 bytes to topic '{}')"),
-    ],
-)
-def test_a_topic_that_is_not_there(
-    kafka: KafkaSettings, unique: str, output: Rows, name: str, message: str, way: str
-) -> None:
-    topic = name.format(unique)
-    with pytest.raises(SinkError) as caught:
-        deliver(start(kafka, unique), 1, output([(topic, b"k", b"v")]))
-    assert caught.value.message == message.format(topic)
-
-
-@pytest.mark.parametrize("way", WAYS, indirect=True)
-def test_settings_that_the_client_refuses(way: str) -> None:
-    wrong = KafkaSettings.of(["127.0.0.1:9"], {"linger.mss": "5"})
-    with pytest.raises(ModelError, match=r"unknown Kafka property 'linger\.mss'"):
-        row_producer.open_row_producer(wrong, {}, row_producer.Refusals())
