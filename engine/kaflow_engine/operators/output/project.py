@@ -6,7 +6,7 @@ from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import Project
-from kaflow_engine.flow.sinks import Sink, TopicSink
+from kaflow_engine.flow.sinks import OPERATION, Sink, TopicSink
 from kaflow_engine.operators.handover import Leaving, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import EMITTED, Address, by_ledger
 from kaflow_engine.operators.output.encode import encode_rows
@@ -20,6 +20,9 @@ from kaflow_engine.operators.rows.layout import selected
 from kaflow_engine.operators.rows.partitioning import output_parts, own_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.schemas import READY
+
+_DOES = identifier("$does")
+"""What a row of changes does, inside of a projection."""
 
 
 def run_project(flow: Flow, project: Project, sink: Sink, leaving: Leaving) -> Taken:
@@ -54,10 +57,16 @@ def projected(project: Project, typed: str) -> str:
     if project.unnests:
         numbers.append(identifier(PLACES))
         typed = unnested(project.unnests, typed)
-    columns = (f"{sql} AS {selected(column)}" for column, sql in project.columns)
-    chosen = ", ".join([*numbers, *columns])
     where = f" WHERE {project.where}" if project.where else ""
-    return f"SELECT {chosen} FROM ({typed}){where}"
+    columns = [(column, sql) for column, sql in project.columns]
+    operation = next((sql for column, sql in columns if column.name == OPERATION), None)
+    if operation is not None:  # each column of a change asks for it, and it is computed once
+        typed = f"SELECT *, {operation} AS {_DOES} FROM ({typed}){where}"
+        where = ""
+        columns = [(column, sql.replace(f"({operation})", _DOES)) for column, sql in columns]
+        columns = [(c, _DOES if c.name == OPERATION else sql) for c, sql in columns]
+    named = (f"{sql} AS {selected(column)}" for column, sql in columns)
+    return f"SELECT {', '.join([*numbers, *named])} FROM ({typed}){where}"
 
 
 def _address(flow: Flow, project: Project, sink: Sink, rows: pa.Table) -> Address:

@@ -24,7 +24,6 @@ _SQL: Mapping[str, tuple[str, str]] = {
     "_partition": ("partition", '"partition"'),
     "_offset": ("offset", '"offset"'),
     "_timestamp": ("timestamp", 'make_timestamp("timestamp" * 1000)'),
-    NULL_VALUE.name: ("value", '"value" IS NULL'),
     HEADERS: ("headers", f"coalesce(map_from_entries({_LAST_OF_A_NAME}), MAP {{}})"),
 }
 """Of each what it is made of, a column of the records or `$ts`, and how."""
@@ -47,8 +46,14 @@ def with_record_columns(
     if not topic.record_columns:
         return rows, []
     names = [column.name for column in topic.record_columns]
-    asked = [(name, *_SQL[name]) for name in names if name in _SQL]
+    known: dict[str, pa.ChunkedArray] = {}
+    if NULL_VALUE.name in names:
+        known[NULL_VALUE.name] = pc.is_null(pick(records["value"], rows["rn"]))
+    if HEADERS in names and (maps := headers_as_maps(pick(records["headers"], rows["rn"]))):
+        known[HEADERS] = maps
+    asked = [(name, *_SQL[name]) for name in names if name in _SQL and name not in known]
     raw = {"rn": rows["rn"], "$ts": rows["$ts"]}
+    rows = _with(rows, known)
     raw |= {of: pick(records[of], rows["rn"]) for _, of, _ in asked if of != "$ts"}
     chosen = ", ".join(["rn", *(f"{sql} AS {identifier(f'c.{n}')}" for n, _, sql in asked)])
     given = pa.table(raw)
@@ -71,6 +76,26 @@ def with_record_columns(
     for name in found.column_names[1:]:
         rows = rows.append_column(name, found[name])
     return rows, bad
+
+
+def headers_as_maps(lists: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | None:
+    """Return headers of which no record has two, as the maps that SQL makes, without it; None: some
+    records have more, and the last one of a name counts."""
+    whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+    sizes = pc.fill_null(pc.list_value_length(whole), 0)
+    if (pc.max(sizes).as_py() or 0) > 1:
+        return None
+    flat = pc.list_flatten(whole)
+    ends = pc.cumulative_sum(sizes)
+    offsets = pa.concat_arrays([pa.array([0], ends.type), ends])
+    keys, values = pc.struct_field(flat, "key"), pc.struct_field(flat, "value")
+    return pa.chunked_array([pa.MapArray.from_arrays(offsets, keys, values)])
+
+
+def _with(rows: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:
+    for name, column in columns.items():
+        rows = rows.append_column(f"c.{name}", column)
+    return rows
 
 
 def _without(rows: pa.Table, numbers: list[int]) -> pa.Table:
