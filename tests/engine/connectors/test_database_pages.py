@@ -29,6 +29,17 @@ def test_all_rows_in_the_order_of_their_keys(database, tmp_path, unique, count):
     assert again.latest() == {0: count}
 
 
+def test_a_table_of_clickhouse_may_begin_at_a_key(clickhouse, tmp_path, unique):
+    database = ClickHouseHere(clickhouse)
+    database.numbers(unique, range(7))
+    source = opened(database, database.params(unique, start_at="5", where="n <> 6"), tmp_path)
+    assert [row["n"] for row in read_on(source)] == [5]
+    wrong = opened(database, database.params(unique, start_at="x"), tmp_path / "wrong")
+    with pytest.raises(SourceUnfit) as caught:
+        wrong.latest()
+    assert "start_at" in str(caught.value.hint)
+
+
 def test_one_page_is_read_ahead(database, tmp_path, unique):
     database.numbers(unique, range(10))
     source = opened(database, database.params(unique), tmp_path)

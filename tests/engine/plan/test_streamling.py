@@ -118,6 +118,29 @@ def test_where_the_topic_of_a_hybrid_source_begins(
     assert found.may_repeat is ("start_at" in handover)
 
 
+def test_what_is_read_of_the_parts_of_a_hybrid_source(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    table = {"source_type": "clickhouse", "table_name": "a", "start_at": 5}
+    live = {"source_type": "kafka", "topic": "t", "data_format": "json", "filter": "id > 7"}
+    source = {
+        "type": "hybrid",
+        "schema": {"id": "BIGINT"},
+        "bounded_sources": [table],
+        "unbounded_source": live,
+    }
+    sinks = {"out": {"type": "blackhole", "from": "orders"}}
+    path.write_text(yaml.safe_dump({"sources": {"orders": source}, "sinks": sinks}))
+    found = loaded(path)
+    hybrid = found.sources["orders.all"]
+    assert isinstance(hybrid, HybridSourceSpec)
+    (phase,) = hybrid.phases
+    assert phase.model_dump(include={"table_name", "start_at"}) == {
+        "table_name": "a",
+        "start_at": "5",
+    }
+    assert "WHERE _partition = 0 OR (id > 7)" in str(found.relations["orders"])
+
+
 def test_rows_with_a_key_ask_a_table_of_postgres(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     topic = {"type": "kafka", "topic": "t", "primary_key": "id", "data_format": "json"}

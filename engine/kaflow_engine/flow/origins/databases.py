@@ -55,6 +55,8 @@ class ClickHouseParams:
     where: str | None
     page_size: int | None
     columns: tuple[Column, ...]
+    start_at: str | None = None
+    """The least value of the first part of the sorting key that is read; None: all are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

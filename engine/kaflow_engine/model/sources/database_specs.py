@@ -84,11 +84,13 @@ class ClickHouseTableSpec(DatabaseTableSpec):
     type: Literal["clickhouse"]
     needs: ClassVar[str] = "url: https://…"
     table_name: Annotated[str, AfterValidator(partial(clickhouse_table, key=_KEY))]
+    start_at: Filled | None = None
+    """The least value of the first part of the sorting key that is read; None: all are."""
 
     @property
     def pages_by(self) -> str | None:
         """Its key."""
-        return "the sorting key"
+        return f"the sorting key{f' from {self.start_at}' if self.start_at else ''}"
 
 
 class PostgresSourceSpec(PostgresTableSpec, AttachedSpec):

@@ -25,6 +25,16 @@ def _table(text: str) -> str:
     return clickhouse_table(text, "table_name")
 
 
+def _first_key(value: str | None) -> str | None:
+    if value == "latest":
+        raise refuse("cannot be 'latest' of a table", "write the first value of its sorting key")
+    return None if value == "earliest" else value
+
+
+FirstKey = Annotated[Filled | None, AfterValidator(_first_key)]
+"""The least value of the first column of a table's sorting key; None: its first row."""
+
+
 class KafkaSource(NodeSpec):
     """Records of a topic."""
 
@@ -45,6 +55,7 @@ class BoundedSource(Spec):
     table_name: Annotated[Filled, AfterValidator(_table)]
     columns: Columns = ()
     filter: Filled | None = None
+    start_at: FirstKey = None
 
 
 class UnboundedSource(Spec):
@@ -53,6 +64,7 @@ class UnboundedSource(Spec):
     source_type: Literal["kafka"]
     topic: Topic
     data_format: ValueFormat = "avro"
+    filter: Filled | None = None
     start_at: Filled = "earliest"
     """`earliest`, `latest` or a time."""
 
@@ -90,6 +102,7 @@ class ClickHouseSource(NodeSpec):
     table_name: Annotated[Filled, AfterValidator(_table)]
     columns: Columns = ()
     filter: Filled | None = None
+    start_at: FirstKey = None
 
 
 class FileSource(NodeSpec):

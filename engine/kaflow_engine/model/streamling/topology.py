@@ -83,6 +83,13 @@ class Graph:
             if name in node.reads or name in (asked for asked, _ in node.asks):
                 yield node
 
+    def above(self, node: Node) -> Iterator[Node]:
+        """Yield all whose rows reach a node, some of them more than once."""
+        for name in node.reads:
+            if name in self.nodes:
+                yield self.nodes[name]
+                yield from self.above(self.nodes[name])
+
     def below(self, name: str) -> Iterator[Node]:
         """Yield all that the rows of a node reach."""
         seen: set[tuple[str, str]] = set()

@@ -104,6 +104,8 @@ def _called(origin: SourceParams | TopicPlace, name: str = "") -> str:
             some = "" if origin.where is None else f" where {' '.join(origin.where.split())}"
             columns = f" ({', '.join(c.name for c in origin.columns)})" if origin.columns else ""
             by = f" by {', '.join(key)}" if key else ""
+            start = origin.start_at if isinstance(origin, ClickHouseParams) else None
+            by += f" from {start}" if start else ""
             called = f"{origin.type} table {origin.table} of connection {origin.connection}"
             return f"{called}{columns}{some}{by}"
         case WebsocketParams():

@@ -25,7 +25,10 @@ _SETTINGS = {
 
 
 _CHANGED = "the table is not what it was when the source was opened; start again"
-_WHERE = "correct `where`: it is a condition in the SQL of ClickHouse, over the table alone"
+_WHERE = (
+    "correct `where`, which is a condition in the SQL of ClickHouse over the table alone, and "
+    "`start_at`, which is a value of the first part of its sorting key"
+)
 
 
 class ClickHouseReader:
@@ -45,7 +48,7 @@ class ClickHouseReader:
                 called=params.connection,
                 connection=connection,
                 rights=f"SELECT ON {name(database_of(params.table, connection))}.*",
-                changed=_CHANGED if params.where is None else _WHERE,
+                changed=_CHANGED if params.where is None and params.start_at is None else _WHERE,
                 away=SourceAway,
                 unfit=SourceUnfit,
             )
@@ -136,6 +139,9 @@ class ClickHouseReader:
                 if len(names) > 1:
                     found.append(f"{names[0]} {near} {values[0]}")
                 found.append(f"({', '.join(names)}) {sign} ({', '.join(values)})")
+        if self._params.start_at is not None:
+            first = table.key[0]
+            found.append(f"{first.sql} >= {key_value(self._params.start_at, first.kind)}")
         if self._params.where is not None:
             found.append(f"({self._params.where}\n)")  # a comment ends with its line
         return f" WHERE {' AND '.join(found)}" if found else ""

@@ -20,15 +20,12 @@ from kaflow_engine.model.streamling.lowering.sources import lower_source
 from kaflow_engine.model.streamling.lowering.transforms import lower_transform
 from kaflow_engine.model.streamling.operations import rows_of
 from kaflow_engine.model.streamling.specs import (
-    BoundedSource,
     ClickHouseSink,
-    ClickHouseSource,
     DynamicTable,
     KafkaSink,
     KafkaSource,
     PostgresSink,
     Topology,
-    UnboundedSource,
 )
 from kaflow_engine.model.streamling.topology import Graph, graph_of
 
@@ -43,13 +40,10 @@ SHAPE = Shape(
                 "validate_writer_schema_ordering",
             }
         ),
-        BoundedSource: frozenset({"start_at"}),
         ClickHouseSink: frozenset({"schema_override", "version_column_name"}),
-        ClickHouseSource: frozenset({"start_at"}),
         DynamicTable: frozenset({"cache", "time_column"}),
         KafkaSink: frozenset({"compression", "message_max_bytes"}),
         PostgresSink: frozenset({"update_where"}),
-        UnboundedSource: frozenset({"filter"}),
     },
 )
 

@@ -152,16 +152,21 @@ def _one_reading(work: Lowering, node: Node, spec: KafkaSource) -> None:
 
 
 def _source(
-    work: Lowering, node: Node, source: Mapping[str, object], columns: tuple[str, ...]
+    work: Lowering,
+    node: Node,
+    source: Mapping[str, object],
+    columns: tuple[str, ...],
+    condition: str | None = None,
 ) -> None:
-    """Add a source that is no topic, and a relation where some of its columns are named."""
-    name = work.parts.free(f"{node.name}.all" if columns else node.name)
+    """Add a source that is no topic, and a relation where some of its columns or rows are meant."""
+    name = work.parts.free(f"{node.name}.all" if columns or condition else node.name)
     work.parts.sources[name] = said(node.place(), source)
     work.read[node.name] = name
     work.called[node.name] = name
-    if columns:
-        chosen = ", ".join(quoted(column) for column in columns)
+    if columns or condition:
+        chosen = ", ".join(quoted(column) for column in columns) or "*"
         query = f"SELECT {chosen} FROM {quoted(name)}"
+        query += f" WHERE {condition}" if condition else ""
         relation = work.parts.free(node.name)
         work.relation(node, relation, {"query": placed(node, "columns", query)})
         work.called[node.name] = relation
@@ -173,6 +178,7 @@ def _clickhouse(work: Lowering, node: Node, spec: ClickHouseSource) -> None:
         "connection": CLICKHOUSE,
         "table_name": placed(node, "table_name", spec.table_name),
         "where": placed(node, "filter", spec.filter) if spec.filter else None,
+        "start_at": placed(node, "start_at", spec.start_at) if spec.start_at else None,
         "page_size": work.settings.page_size,
     }
     _source(work, node, source, spec.columns)
@@ -188,6 +194,7 @@ def _hybrid(work: Lowering, node: Node, spec: HybridSource) -> None:
             table_name=only.table_name,
             columns=only.columns,
             filter=only.filter,
+            start_at=only.start_at,
         )
         _clickhouse(work, node, table)
         return
@@ -204,6 +211,7 @@ def _hybrid(work: Lowering, node: Node, spec: HybridSource) -> None:
             "connection": CLICKHOUSE,
             "table_name": each.table_name,
             "where": each.filter,
+            "start_at": each.start_at,
             "page_size": work.settings.page_size,
         }
         for each in spec.bounded_sources
@@ -231,4 +239,7 @@ def _hybrid(work: Lowering, node: Node, spec: HybridSource) -> None:
         "handover": handover,
     }
     columns = {each.columns for each in spec.bounded_sources if each.columns}
-    _source(work, node, source, columns.pop() if len(columns) == 1 else ())
+    chosen = columns.pop() if len(columns) == 1 else ()
+    # Rows of the tables are partition 0 of the source, and have filters of their own.
+    some = f"_partition = 0 OR ({live.filter})" if live and not job and live.filter else None
+    _source(work, node, source, chosen, some)

@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from kaflow_engine.errors import SqlError
 from kaflow_engine.model.files.tree import Scalar, find
 from kaflow_engine.model.relations.script_fields import fields_set
 from kaflow_engine.model.streamling.lowering.context import Lowering, placed
@@ -18,6 +19,7 @@ from kaflow_engine.model.streamling.specs import (
 from kaflow_engine.model.streamling.sql.functions import rewritten
 from kaflow_engine.model.streamling.sql.rows import lowered_sql
 from kaflow_engine.model.streamling.sql.text import SqlText
+from kaflow_engine.model.streamling.sql.uuid import uuid_calls, with_uuids
 from kaflow_engine.model.streamling.topology import Node
 
 POSTGRES = "postgres_sink"
@@ -76,9 +78,36 @@ def _query(work: Lowering, node: Node, result: Rows) -> Placed:
     assert node.sql is not None
     own, wrong = rewritten(node.sql, node.sql_place)
     work.parts.mistakes += wrong
-    sql = SqlText(own)
+    _require_records(work, node, node.sql)
+    sql = SqlText(with_uuids(SqlText(own), node.name))
     inputs = work.inputs(node, rows_stay=not facts_of(node.sql).grouped)
     return Placed(lowered_sql(sql, inputs, result), node.sql_at)
+
+
+def _require_records(work: Lowering, node: Node, sql: SqlText) -> None:
+    """Refuse `uuid7()` where several rows come of one record, or rows of no record."""
+    for place in uuid_calls(sql):
+        at = node.sql_place(sql.words[place].start)
+        if sql.words[place + 2 : place + 3] and sql.words[place + 2].kind != "R_PAREN":
+            wrong = SqlError("'uuid7' takes no arguments", at, "write uuid7()")
+            work.parts.mistakes.append(wrong)
+        elif (reason := _no_record(work, node)) is not None:
+            hint = "call it before, in a query that reads the records"
+            wrong = SqlError(f"'uuid7' is of a record, and {reason}", at, hint)
+            work.parts.mistakes.append(wrong)
+
+
+def _no_record(work: Lowering, node: Node) -> str | None:
+    assert node.sql is not None
+    facts = facts_of(node.sql)
+    if facts.grouped:
+        return "a group is of many"
+    if facts.joined or any(work.rows[n].kind == "table" for n in node.reads if n in work.rows):
+        return "these rows are of several"
+    above = [node, *(each for each in work.graph.above(node))]
+    if any(each.sql is not None and facts_of(each.sql).unnested for each in above):
+        return "unnest makes several rows of one"
+    return None
 
 
 def _handler(work: Lowering, node: Node, spec: HandlerTransform) -> dict[str, object]:

@@ -96,8 +96,6 @@ FUNCTIONS: Mapping[str, Mapping[int, str]] = {
 REFUSED: Mapping[str, str] = {
     "decimal_arb": "whole numbers of up to 256 bits are there: declare U256 or I256, or write "
     "to_u256(…)",
-    "uuid7": "a batch that runs again would make others: write md5(…) of columns that tell rows "
-    "apart",
 }
 """By name: what to write instead."""
 

@@ -221,6 +221,7 @@ def _table(
         where=said.where,
         page_size=said.page_size,
         columns=columns,
+        start_at=said.start_at,
     )
 
 
