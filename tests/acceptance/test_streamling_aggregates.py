@@ -133,3 +133,14 @@ def test_it_is_what_sql_says(broker, postgres, spark, tmp_path, unique):
         ):
             written = connection.execute(f"SELECT {columns} FROM {unique}.{table} ORDER BY 1")
             assert written.fetchall() == session.execute(asked).fetchall(), table
+        columns = "trade_id, _gs_op, market, volume, _gs_checkpoint_epoch"
+        landed = connection.execute(f"SELECT {columns} FROM {unique}.total_log").fetchall()
+    last = {
+        (row["trade_id"], "i" if operation == "c" else operation): (row["market"], row["volume"])
+        for operation, row in found
+    }
+    assert {(trade, op): (market, volume) for trade, op, market, volume, _ in landed} == {
+        (trade, op): last[trade, op] for trade, op, *_ in landed
+    }
+    epochs = {epoch for *_, epoch in landed}
+    assert max(epochs) - min(epochs) == 1

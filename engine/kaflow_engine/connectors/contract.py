@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.replaced import Replaced
-from kaflow_engine.measures import Measures
+from kaflow_engine.measures import Measured, Measures
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plugins.finalizing import Finalizing
 from kaflow_engine.plugins.metrics import PluginMetrics
@@ -54,6 +54,8 @@ class Capabilities:
     """Whether the key of a row may be several of its columns."""
     finalizes: bool = False
     """Whether its sinks hear of batches that are committed: each is a `FinalizingSink`."""
+    measures: bool = False
+    """Whether its sinks measure on the driver: each is a `MeasuringSink`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +167,14 @@ class Sink(Protocol):
 
 class FinalizingSink(Sink, Finalizing, Protocol):
     """One output that hears, too, of batches that are committed by all."""
+
+
+class MeasuringSink(Sink, Protocol):
+    """A sink that measures on the driver."""
+
+    def measured(self) -> Measured:
+        """Return what was measured since this was asked last."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

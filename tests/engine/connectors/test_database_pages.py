@@ -35,9 +35,8 @@ def test_a_table_of_clickhouse_may_begin_at_a_key(clickhouse, tmp_path, unique):
     source = opened(database, database.params(unique, start_at="5", where="n <> 6"), tmp_path)
     assert [row["n"] for row in read_on(source)] == [5]
     wrong = opened(database, database.params(unique, start_at="x"), tmp_path / "wrong")
-    with pytest.raises(SourceUnfit) as caught:
+    with pytest.raises(SourceUnfit, match="'x' as Int64"):
         wrong.latest()
-    assert "start_at" in str(caught.value.hint)
 
 
 def test_one_page_is_read_ahead(database, tmp_path, unique):

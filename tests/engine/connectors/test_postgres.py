@@ -63,6 +63,51 @@ def test_a_value_of_every_type(postgres, unique, kind, text, value):
     assert table.rows() == [(text if value is None else value, None)]
 
 
+def row(key, number):
+    return key, None if number is None else [key, str(number)]
+
+
+CONFLICTS = [
+    ({"on_conflict": "nothing"}, [row("a", 1), row("a", 2)], [("a", 1), ("b", 9)]),
+    (
+        {"on_conflict": "nothing"},
+        [row("b", 1), row("a", 1), row("a", None), row("a", 2), row("a", 3)],
+        [("a", 2), ("b", 9)],
+    ),
+    (
+        {"update_where": '{"n": ">"}'},
+        [row("a", 3), row("a", 1), row("b", 8), row("a", 5), row("a", 4), row("b", 10)],
+        [("a", 5), ("b", 10)],
+    ),
+    ({"update_where": '{"k": "<>", "n": ">"}'}, [row("b", 10)], [("b", 9)]),
+    ({}, [row("b", 1), row("b", 2)], [("b", 2)]),
+]
+
+
+@pytest.mark.parametrize(("settings", "rows", "expected"), CONFLICTS)
+def test_what_becomes_of_a_row_whose_key_is_there(postgres, unique, settings, rows, expected):
+    table = Table(postgres, unique, key="k", changes=True)
+    table.output = replace(table.output, settings={**table.output.settings, **settings})
+    table.begin()
+    table.write(1, row("b", 9))
+    table.write(2, *rows)
+    assert table.rows() == expected
+
+
+def test_rows_have_the_number_of_their_batch_and_those_of_two_stay(postgres, unique):
+    table = Table(postgres, unique, key="k", changes=True)
+    settings = {**table.output.settings, "batch_column": "epoch"}
+    table.output = replace(table.output, settings=settings)
+    table.begin()
+    for batch in (1, 2, 3):
+        table.write(batch, row(f"of {batch}", batch))
+    table.write(3, row("of 3", 3))
+    assert table.rows() == [("of 2", 2, 2), ("of 3", 3, 3)]
+    table.begin(replace(OWNER, state="other"))
+    table.write(1, row("again", 1), owner=replace(OWNER, state="other"))
+    assert table.rows() == [("again", 1, 1)]
+
+
 def test_times_before_our_era_and_with_a_zone(postgres, unique):
     kinds = (Column("d", "DATE"), Column("t", "TIMESTAMP WITH TIME ZONE"))
     table = Table(postgres, unique, kinds)

@@ -21,6 +21,7 @@ from kaflow_engine.api.hooks import (
 )
 from kaflow_engine.connectors.contract import FinishedBatch, Output, Owner, TaskPart
 from kaflow_engine.connectors.hooked.sink import HookedSink, hook_rows
+from kaflow_engine.measures import Measure, Series
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plugins.installed import SINKS, TRANSFORMS, loaded
 from kaflow_engine.testing.sink_laws import OURS, rows_of
@@ -46,6 +47,7 @@ class Said(SinkHooks):
     async def process_batch(self, data: pa.RecordBatch) -> None:
         assert asyncio.get_running_loop() is self.loop
         CALLED.append(("rows", *data["n"].to_pylist(), *data["_gs_op"].to_pylist()))
+        self.given.metrics.count("rows", data.num_rows, table="t")
 
     def process_checkpoint_marker(self, epoch: int) -> None:
         CALLED.append(("marker", epoch))
@@ -96,6 +98,9 @@ def test_a_sink_hears_of_a_batch_before_and_after_it_is_committed() -> None:
         ("terminate",),
     ]
     assert not sink.delivered(2)
+    counted = Series("count", "plugin_acme_said_rows", (("table", "t"),))
+    assert sink.measured() == {counted: Measure(3.0)}
+    assert sink.measured() == {}
 
 
 @pytest.mark.parametrize(

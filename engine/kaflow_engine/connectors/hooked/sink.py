@@ -30,7 +30,9 @@ from kaflow_engine.connectors.hooked.calls import (
 from kaflow_engine.connectors.unheld import UnheldRows
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.records import DELETED, KEY
+from kaflow_engine.measures import Measured, Measures
 from kaflow_engine.model.columns import Column
+from kaflow_engine.plugins.metrics import PluginMetrics
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning asks for capabilities only, and it takes long to load
@@ -58,6 +60,8 @@ class GivenSink:
     """The column by which rows replace each other, if any."""
     owner: str
     """Whose numbers the epochs are: another state counts from 1 again."""
+    metrics: PluginMetrics = field(default_factory=lambda: PluginMetrics("", Measures()))
+    """Records what it measures; what it does in a try that fails counts, too."""
 
     @property
     def logger(self) -> Logger:
@@ -126,6 +130,7 @@ class SinkHooks:
             ordered=True,
             backfills=False,
             finalizes=True,
+            measures=True,
         )
 
     def unfit(self, columns: Sequence[Column], settings: Settings) -> Sequence[Unfit]:
@@ -188,6 +193,7 @@ class HookedSink(UnheldRows):
         self._calls = Calls()
         self._object: SinkHooks | None = None
         self._held = 0
+        self._measures = Measures()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -224,6 +230,10 @@ class HookedSink(UnheldRows):
         hook = self._begun().process_checkpoint_finalizer
         self._call("process_checkpoint_finalizer", hook, batch)
 
+    def measured(self) -> Measured:
+        """Return what it has measured since this was asked last."""
+        return self._measures.handed_over()
+
     def ended(self) -> None:
         """Let it end."""
         if self._object is not None:
@@ -250,6 +260,7 @@ class HookedSink(UnheldRows):
             columns={column.name: column.type for column in output.columns},
             key=output.key,
             owner=f"{owner.state}-{owner.generation}",
+            metrics=PluginMetrics(output.name.partition(":")[0], self._measures),
         )
 
     def _call(self, name: str, hook: Any, *given: object) -> Any:

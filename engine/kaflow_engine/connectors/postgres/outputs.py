@@ -1,7 +1,7 @@
 """Postgres tables as outputs: what tasks write, what the driver opens, fences and checks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +15,11 @@ from kaflow_engine.connectors.contract import (
     Written,
 )
 from kaflow_engine.connectors.holding import Holding
+from kaflow_engine.connectors.postgres.batch_numbers import (
+    forget_batches,
+    numbered,
+    with_batch_column,
+)
 from kaflow_engine.connectors.postgres.client import kept_connection, open_connection, translated
 from kaflow_engine.connectors.postgres.ledger import Ledger
 from kaflow_engine.connectors.postgres.names import statement
@@ -54,12 +59,14 @@ class PostgresRows:
     def _in_transaction(self, connection: "Connection[Any]", part: TaskPart) -> Written:
         ledger = Ledger(self.output, self.owner)
         writer = RowWriter(connection, self.output)
+        part = replace(part, rows=numbered(self.output, part.rows, part.batch))
         with connection.transaction():
             ledger.require_newest(connection, part.epoch)
             held = ledger.entries(connection)
             new, written = write_slots(
                 self.output, part, held, lambda slot, rows: writer.write(rows)
             )
+            forget_batches(connection, self.output, part.batch)
             part.passing("rows_produced")
             ledger.write(connection, new)
             part.passing("before_commit")
@@ -72,10 +79,11 @@ class PostgresOutlet:
 
     def task(self, output: Output, owner: Owner) -> PostgresRows:
         """Return what writes rows."""
-        return PostgresRows(output, owner)
+        return PostgresRows(with_batch_column(output), owner)
 
     def look(self, output: Output, columns: pa.Schema, owner: Owner) -> Sequence[Holding]:
         """Return what the ledger of the table has, from whatever state."""
+        output = with_batch_column(output)
         with open_connection(output) as connection, translated(output, "looking at the table"):
             require_fit(connection, output)
             ledger = Ledger(output, owner)
@@ -83,6 +91,7 @@ class PostgresOutlet:
 
     def hand_over(self, output: Output, columns: pa.Schema, owner: Owner) -> None:
         """Make a table that of another state: whoever had it can add no more."""
+        output = with_batch_column(output)
         with open_connection(output) as connection, translated(output, "handing the table over"):
             _create(connection, output)
             with connection.transaction():
@@ -92,6 +101,7 @@ class PostgresOutlet:
         self, output: Output, columns: pa.Schema, owner: Owner, bounded: Bounded | None
     ) -> Sink:
         """Create what is missing, and end the transactions of earlier runs."""
+        output = with_batch_column(output)
         with open_connection(output) as connection, translated(output, "opening the table"):
             _create(connection, output)
             ledger = Ledger(output, owner)

@@ -9,6 +9,12 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Output, Refused
 from kaflow_engine.connectors.postgres.client import driver, message_of
+from kaflow_engine.connectors.postgres.conflicts import (
+    THERE,
+    conflict_sql,
+    counts_each,
+    rounds_of,
+)
 from kaflow_engine.connectors.postgres.errors import is_of_rows
 from kaflow_engine.connectors.postgres.names import Names, statement
 from kaflow_engine.connectors.postgres.types import created_as, row_text
@@ -48,10 +54,13 @@ class RowWriter:
             Rows that were not taken, by place; the others are written.
         """
         rows = with_key(self._output, rows)
-        places, refused = sound_rows(self._output, rows)
+        each = self._output.changes and counts_each(self._output)
+        places, refused = sound_rows(self._output, rows, each=each)
         if self._output.changes:
             self._create_staging()
-        refused += self._written(_Lines.of(self._output, rows), places)
+        lines = _Lines.of(self._output, rows)
+        for some in rounds_of(rows, places) if each else (places,):
+            refused += self._written(lines, some)
         return sorted(refused, key=lambda one: one.row)
 
     def _written(self, lines: "_Lines", places: Places) -> Iterator[Refused]:
@@ -90,11 +99,10 @@ class RowWriter:
         if len(came):
             self._copy(f"{_CAME} ({names.listed})", lines.of_rows(came))
             others = [column for column in self._columns if column not in self._keys]
-            named = [identifier(column.name) for column in others]
-            sets = ", ".join(f"{name} = excluded.{name}" for name in named)
             self._run(
-                f"INSERT INTO {names.table} ({names.listed}) SELECT {names.listed} FROM {_CAME} "
-                f"ON CONFLICT ({', '.join(keys)}) DO {f'UPDATE SET {sets}' if sets else 'NOTHING'}"
+                f"INSERT INTO {names.table} AS {THERE} ({names.listed}) "
+                f"SELECT {names.listed} FROM {_CAME} "
+                f"ON CONFLICT ({', '.join(keys)}) DO {conflict_sql(self._output, others)}"
             )
             self._run(f"TRUNCATE {_CAME}")
 

@@ -1,5 +1,6 @@
 """Tables of PostgreSQL as a kind of sink: what they promise."""
 
+import json
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -42,4 +43,16 @@ class PostgresTables:
         """Return columns that no table can keep as they are."""
         from kaflow_engine.connectors.postgres.types import unfit
 
-        return unfit(columns)
+        known = {column.name for column in columns}
+        missing = [
+            Unfit(
+                why=f"'update_where' names '{name}', and the rows have no such column",
+                hint=f"select it, or name one of {', '.join(sorted(known))}",
+            )
+            for name in json.loads(str(settings.get("update_where") or "{}"))
+            if name not in known
+        ]
+        if (batch := settings.get("batch_column")) in known:
+            why = f"the rows have a column '{batch}', and 'batch_column' makes one"
+            missing.append(Unfit(why=why, hint="select it under another name"))
+        return [*unfit(columns), *missing]

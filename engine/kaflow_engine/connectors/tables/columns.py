@@ -55,13 +55,16 @@ def key_sql(key: Column) -> str:
     return f"CASE WHEN {identifier(DELETED)} THEN {text} ELSE {own} END"
 
 
-def last_of_each_key(rows: pa.Table, places: Places) -> Places:
-    """Return those places whose rows stay in force, in their order.
+def keyed_rows(rows: pa.Table, places: Places, *, each: bool = False) -> Places:
+    """Return those places whose rows stay in force, in their order: the last one of each key, or
+    each.
 
     A row whose key is NULL is none of them: it never came, so that it does not go either.
     """
     keys = rows[KEY].combine_chunks()
     known = places[keys.is_valid().to_numpy(zero_copy_only=False)[places]]
+    if each:
+        return known
     coded = keys.take(pa.array(known, pa.int64())).dictionary_encode()
     last = np.empty(len(coded.dictionary), np.int64)
     last[coded.indices.to_numpy()] = known  # numpy keeps the last write

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Output, Refused
 from kaflow_engine.connectors.slots import Places
-from kaflow_engine.connectors.tables.columns import key_columns, last_of_each_key
+from kaflow_engine.connectors.tables.columns import key_columns, keyed_rows
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.flow.records import DELETED
@@ -19,7 +19,11 @@ Fault = Callable[[str, Type], str | None]
 
 
 def sound_rows(
-    output: Output, rows: pa.Table, faults: Sequence[tuple[str, str]] = ()
+    output: Output,
+    rows: pa.Table,
+    faults: Sequence[tuple[str, str]] = (),
+    *,
+    each: bool = False,
 ) -> tuple[Places, list[Refused]]:
     """Return the places of the rows to write, and those that no table can keep.
 
@@ -27,6 +31,7 @@ def sound_rows(
         output: Which one; where its rows replace each other, the last one of a key is written.
         rows: All columns that are written, with those of `flow.records`.
         faults: SQL for whether a row has one, and what is said then; rows that go have none.
+        each: All rows of a key are written.
     """
     keys = key_columns(output)
     what = "the key" if len(keys) == 1 else "part of the key"
@@ -39,7 +44,7 @@ def sound_rows(
     good = np.ones(rows.num_rows, np.bool_)
     good[[one.row for one in refused]] = False
     places = np.flatnonzero(good)
-    return places if not keys else last_of_each_key(rows, places), refused
+    return places if not keys else keyed_rows(rows, places, each=each), refused
 
 
 def _faulty(rows: pa.Table, faults: Sequence[tuple[str, str]]) -> list[tuple[int, str]]:

@@ -1,9 +1,10 @@
 """Outputs in systems that the configuration knows, and tables among them."""
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Filled
@@ -13,6 +14,8 @@ from kaflow_engine.model.outputs.sink_names import (
     iceberg_table,
     postgres_table,
 )
+
+Comparison = Literal["<", "<=", "=", "<>", "!=", ">=", ">"]
 
 
 class ConnectedSinkSpec(SinkSpec):
@@ -66,6 +69,24 @@ class PostgresSpec(ConnectedTableSpec):
     type: Literal["postgres"]
     needs: ClassVar[str] = "url: postgresql://…"
     table: Annotated[str, AfterValidator(postgres_table)]
+    on_conflict: Literal["update", "nothing"] = "update"
+    """What becomes of a row whose key is there: it takes its place, or is left out."""
+    update_where: dict[Filled, Comparison] = Field(default={})
+    """A row takes the place of another one only where each of these columns compares so with it."""
+    batch_column: Filled | None = None
+    """A column with the number of the batch of each row; only those of the last two stay."""
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps."""
+        said = {
+            "on_conflict": None if self.on_conflict == "update" else self.on_conflict,
+            "update_where": json.dumps(dict(sorted(self.update_where.items())))
+            if self.update_where
+            else None,
+            "batch_column": self.batch_column,
+        }
+        return {**super().settings, **{key: text for key, text in said.items() if text}}
 
 
 class ClickHouseSpec(ConnectedTableSpec):

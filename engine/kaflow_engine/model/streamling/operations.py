@@ -22,6 +22,7 @@ from kaflow_engine.model.streamling.specs import (
     DynamicTable,
     HandlerTransform,
     KafkaSource,
+    PostgresAggregateSink,
     ScriptTransform,
     SqlTransform,
     WebhookSink,
@@ -197,6 +198,8 @@ def _reads_a_column(graph: Graph, source: Node, key: tuple[str, ...]) -> bool:
                 return True
             if node.name in keys and not _same(node.spec.primary_key, keys[node.name]):
                 return True
+        elif isinstance(node.spec, PostgresAggregateSink):
+            return True  # its landing table has each row, with what it does
         elif node.section == "sinks" and node.reads[0] in keys:
             if not _same(node.spec.primary_key, keys[node.reads[0]]):
                 return True

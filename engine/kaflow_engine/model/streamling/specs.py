@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from kaflow_engine.model.names import Filled, Topic, public_url, refuse
+from kaflow_engine.model.outputs.connected_specs import Comparison
 from kaflow_engine.model.outputs.sink_names import clickhouse_table
 from kaflow_engine.model.relations.transform_specs import SECRET_HEADERS, public_headers
 from kaflow_engine.model.spec import CHOICE, Spec, type_of
@@ -192,7 +193,9 @@ class PostgresSink(ReadingSpec):
     schema_: Filled = Field(alias="schema")
     table: Filled
     on_conflict: Literal["update", "nothing"] = "update"
+    update_where: dict[Filled, Comparison] = Field(default={})
     deduplicate: bool = True
+    """Accepted and without effect: the last row of a key stays, or each decides in its turn."""
 
 
 class GroupColumn(Spec):

@@ -8,9 +8,10 @@ from typing import cast
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.connectors.contract import FinalizingSink
+from kaflow_engine.connectors.contract import FinalizingSink, MeasuringSink
 from kaflow_engine.errors import LossSuspected
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.measures import Measure, Series
 from kaflow_engine.plugins.finalizing import Finalizing
 from kaflow_engine.runtime.batch.batch_limit import BatchLimit
 from kaflow_engine.runtime.batch.dead_letter_limit import check_budget
@@ -167,6 +168,11 @@ class Run:
                 yield cast(FinalizingSink, sink)
         yield from self._hearing
 
+    def _measured(self) -> list[tuple[Series, Measure]]:
+        """Return what sinks have measured in this process since the batch before."""
+        sinks = (sink for sink in self.runner.sinks if sink.capabilities.measures)
+        return [pair for sink in sinks for pair in cast(MeasuringSink, sink).measured().items()]
+
     def forget_read(self) -> None:
         """Tell sources what no batch will read again."""
         for name, source in self.runner.source.named.items():
@@ -192,7 +198,7 @@ class Run:
         self.dead_letters += sum(note.get("refused", 0) for note in done.report.notes)
         if self.group is not None:
             self.group.report(done.standing.batch, done.standing.offsets)
-        self.watch.batch_done(done, ends, self.plan)
+        self.watch.batch_done(done, ends, self.plan, self._measured())
         now = self.watch.now
         for error in side_output_errors(done.report):
             LOGGER.warning("%s", error)

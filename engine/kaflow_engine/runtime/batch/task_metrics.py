@@ -1,10 +1,10 @@
 """Task metrics: what the tasks of a batch report to the driver beside their rows."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kaflow_engine.measures import Measurements, Measures, added, of_json
+from kaflow_engine.measures import Measure, Measurements, Measures, Series, added, of_json
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.plugins.state import States, after
 from kaflow_engine.state.log.changes import ChangeFile
@@ -67,15 +67,18 @@ def states_after(before: States, report: BatchReport) -> dict[str, dict[str, Any
     return after(before, (note["learned"] for note in report.notes if "learned" in note))
 
 
-def measured(before: Measurements, report: BatchReport) -> Measurements:
-    """Return what was measured: before, and by the tasks of this batch."""
+def measured(
+    before: Measurements, report: BatchReport, driver: Iterable[tuple[Series, Measure]] = ()
+) -> Measurements:
+    """Return what was measured: before, by the tasks of this batch, and on the driver."""
     new = (row for note in report.notes for row in note.get("measures", ()))
     read = Measures()
     for (topic, _), part in report.partitions.items():
         read.count("source_records", part.count, topic=topic)
     for topic, size in report.sizes.items():
         read.count("source_bytes", size, topic=topic)
-    return (*added(dict(before), (*of_json(new), *read.taken().items())).items(),)
+    every = (*of_json(new), *read.taken().items(), *driver)
+    return (*added(dict(before), every).items(),)
 
 
 def task_phases(report: BatchReport) -> dict[str, float]:

@@ -25,10 +25,7 @@ _SETTINGS = {
 
 
 _CHANGED = "the table is not what it was when the source was opened; start again"
-_WHERE = (
-    "correct `where`, which is a condition in the SQL of ClickHouse over the table alone, and "
-    "`start_at`, which is a value of the first part of its sorting key"
-)
+_WHERE = "correct `where`: it is a condition in the SQL of ClickHouse, over the table alone"
 
 
 class ClickHouseReader:
@@ -48,7 +45,7 @@ class ClickHouseReader:
                 called=params.connection,
                 connection=connection,
                 rights=f"SELECT ON {name(database_of(params.table, connection))}.*",
-                changed=_CHANGED if params.where is None and params.start_at is None else _WHERE,
+                changed=_CHANGED if params.where is None else _WHERE,
                 away=SourceAway,
                 unfit=SourceUnfit,
             )

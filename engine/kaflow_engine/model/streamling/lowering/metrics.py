@@ -25,7 +25,8 @@ def file_metrics(
     """
     instance = str(variables.get(f"{SETTINGS}application_id", name))
     tags = str(variables.get(f"{SETTINGS}open_telemetry_metrics.global_tags", ""))
-    written = dict(zip((node.name for node in work.graph.sinks), targets, strict=True))
+    # Behind those of sinks there may be outputs of landing tables.
+    written = dict(zip((node.name for node in work.graph.sinks), targets, strict=False))
     return FileMetrics(
         prefix=PREFIX,
         nodes=tuple(

@@ -38,6 +38,9 @@ class Parts:
     topics: dict[str, Entries] = field(default_factory=dict[str, Entries])
     relations: dict[str, Entries] = field(default_factory=dict[str, Entries])
     outputs: list[Entries] = field(default_factory=list[Entries])
+    """One for each sink, in their order."""
+    landing: list[Entries] = field(default_factory=list[Entries])
+    """Outputs beside those of sinks."""
     adds: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """Fields that the scripts of relations set."""
     settings: dict[tuple[str, ...], Setting] = field(default_factory=dict[tuple[str, ...], Setting])
@@ -59,7 +62,7 @@ class Parts:
             below = (Entry(key=each, at=value.at, value=value) for each, value in found.items())
             node: Node = Entries(at=at, entries=tuple(below))
             entries.append(Entry(key=key, at=at, value=node))
-        outputs = Items(at=at, items=tuple(self.outputs))
+        outputs = Items(at=at, items=(*self.outputs, *self.landing))
         return Entries(at=at, entries=(*entries, Entry(key="outputs", at=at, value=outputs)))
 
     def _sections(self) -> Iterator[tuple[str, Mapping[str, Entries]]]:

@@ -24,7 +24,6 @@ from kaflow_engine.model.streamling.specs import (
     DynamicTable,
     KafkaSink,
     KafkaSource,
-    PostgresSink,
     Topology,
 )
 from kaflow_engine.model.streamling.topology import Graph, graph_of
@@ -43,7 +42,6 @@ SHAPE = Shape(
         ClickHouseSink: frozenset({"schema_override", "version_column_name"}),
         DynamicTable: frozenset({"cache", "time_column"}),
         KafkaSink: frozenset({"compression", "message_max_bytes"}),
-        PostgresSink: frozenset({"update_where"}),
     },
 )
 

@@ -101,20 +101,6 @@ def _table(work: Lowering, node: Node, about: Mapping[str, object]) -> None:
 
 
 def _postgres(work: Lowering, node: Node, spec: PostgresSink) -> None:
-    if spec.on_conflict != "update":
-        work.refuse(
-            node,
-            "on_conflict",
-            "'on_conflict: nothing' is not there: the last row of a key stays",
-            "remove it; a dynamic table keeps first occurrences: WHERE NOT dynamic_table_check(…)",
-        )
-    if not spec.deduplicate:
-        work.refuse(
-            node,
-            "deduplicate",
-            "'deduplicate: false' is not there: of a key one row of a batch is written",
-            "remove it",
-        )
     _table(
         work,
         node,
@@ -123,8 +109,30 @@ def _postgres(work: Lowering, node: Node, spec: PostgresSink) -> None:
             "connection": POSTGRES,
             "table": placed(node, "table", f"{spec.schema_}.{spec.table}"),
             "create": True,
+            **_conflicts(work, node, spec),
         },
     )
+
+
+def _conflicts(work: Lowering, node: Node, spec: PostgresSink) -> dict[str, object]:
+    """Return what becomes of rows whose key is there, where each of them decides."""
+    if spec.on_conflict == "update" and not spec.update_where:
+        return {}
+    if spec.on_conflict == "nothing" and spec.update_where:
+        work.refuse(
+            node,
+            "update_where",
+            "'update_where' says when rows are updated, and 'on_conflict: nothing' that none is",
+            "remove one of the two",
+        )
+    changes = work.rows[spec.from_].kind in ("rows", "table")
+    return {
+        "on_conflict": placed(node, "on_conflict", spec.on_conflict),
+        "update_where": placed(node, "update_where", dict(spec.update_where))
+        if spec.update_where
+        else None,
+        "coalesce": "none" if changes else None,
+    }
 
 
 def _clickhouse(work: Lowering, node: Node, spec: ClickHouseSink) -> None:
@@ -232,6 +240,7 @@ def _aggregate(work: Lowering, node: Node, spec: PostgresAggregateSink) -> None:
                 f"{_typed(f'{fn}({of})', about.type if fn != 'count' else None)}"
                 f" AS {quoted(column)}"
             )
+    _landing(work, node, spec)
     keys = list(spec.group_by) or ["key"]
     grouped = ", ".join(map(str, range(1, len(keys) + 1)))
     about = {
@@ -244,6 +253,29 @@ def _aggregate(work: Lowering, node: Node, spec: PostgresAggregateSink) -> None:
     _write(
         work, node, about, f"SELECT {', '.join(items)} FROM {quoted(relation)} GROUP BY {grouped}"
     )
+
+
+def _landing(work: Lowering, node: Node, spec: PostgresAggregateSink) -> None:
+    """Add the table of the rows that came last, with what each does and the number of its batch.
+
+    Rows of tables, behind groups and joins, come and go, and have none.
+    """
+    rows = work.rows[spec.from_]
+    key = key_of(node, rows)
+    if rows.kind not in ("rows", "inserts") or not key:
+        return
+    given = "" if rows.kind == "rows" else f", 'i' AS {OPERATION}"
+    about = {
+        "query": placed(node, "from", f"SELECT *{given} FROM {quoted(work.called[spec.from_])}"),
+        "type": "postgres",
+        "connection": POSTGRES,
+        "table": placed(node, "landing_table", f"{spec.schema_}.{spec.landing_table}"),
+        "create": True,
+        "key": placed(node, "primary_key", [*key, OPERATION]),
+        "mode": "upsert",
+        "batch_column": "_gs_checkpoint_epoch",
+    }
+    work.parts.landing.append(said(node.place(), about))
 
 
 _TYPES = {"text": "VARCHAR", "numeric": "DECIMAL", "int8": "BIGINT", "int4": "INTEGER"}
