@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -48,7 +49,7 @@ def with_record_columns(
     names = [column.name for column in topic.record_columns]
     known: dict[str, pa.ChunkedArray] = {}
     if NULL_VALUE.name in names:
-        known[NULL_VALUE.name] = pc.is_null(pick(records["value"], rows["rn"]))
+        known[NULL_VALUE.name] = pick(records["value"], rows["rn"]).is_null()
     if HEADERS in names and (maps := headers_as_maps(pick(records["headers"], rows["rn"]))):
         known[HEADERS] = maps
     asked = [(name, *_SQL[name]) for name in names if name in _SQL and name not in known]
@@ -86,8 +87,7 @@ def headers_as_maps(lists: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | None
     if (pc.max(sizes).as_py() or 0) > 1:
         return None
     flat = pc.list_flatten(whole)
-    ends = pc.cumulative_sum(sizes)
-    offsets = pa.concat_arrays([pa.array([0], ends.type), ends])
+    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes.to_numpy())]), pa.int32())
     keys, values = pc.struct_field(flat, "key"), pc.struct_field(flat, "value")
     return pa.chunked_array([pa.MapArray.from_arrays(offsets, keys, values)])
 
