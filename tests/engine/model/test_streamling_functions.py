@@ -11,7 +11,7 @@ import yaml
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import Location
-from kaflow_engine.model.streamling.sql.functions import FUNCTIONS, REFUSED, rewritten
+from kaflow_engine.model.streamling.sql.functions import FUNCTIONS, rewritten
 from kaflow_engine.model.streamling.sql.text import SqlText
 from kaflow_engine.sql.syntax import DIALECT
 from kaflow_engine.sql.types.as_run import as_run
@@ -64,14 +64,6 @@ def test_every_function_has_a_row() -> None:
     rows = [*ROWS["values"], *ROWS["called"], *ROWS["wide"]]
     tested = {name for name in FUNCTIONS if any(f"{name}(" in row[0] for row in rows)}
     assert tested == set(FUNCTIONS)
-
-
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_a_function_that_is_not_there_is_refused_by_name(name: str) -> None:
-    _, (mistake,) = rewritten(SqlText(f"SELECT a, {name.upper()}(b)"), at)
-    assert str(mistake) == (
-        f"p.yaml:11: the function '{name}' is not there\n  hint: {REFUSED[name]}"
-    )
 
 
 def test_lines_stay_and_calls_may_be_inside_of_others() -> None:

@@ -1,6 +1,8 @@
 """Functions of the engine: in a query of any pipeline, without their libraries, and on the page."""
 
+import random
 import re
+from decimal import Context, Decimal
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -8,7 +10,7 @@ from types import ModuleType
 import pytest
 import sqlglot
 
-from kaflow_engine.duck.functions import built_in, catalogue
+from kaflow_engine.duck.functions import built_in, catalogue, decimals
 from kaflow_engine.duck.functions.built_in import BUILT_IN
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.sql.types.functions import with_functions
@@ -55,3 +57,42 @@ def test_without_their_libraries_the_way_out_is_said(monkeypatch: pytest.MonkeyP
 def test_the_page_names_each() -> None:
     part = DOCS.joinpath("functions.md").read_text().partition("## Functions of the engine\n")[2]
     assert set(re.findall(r"`(\w+)\([\w, ]+\)`", part.partition("\n## ")[0])) == set(BUILT_IN)
+
+
+def test_decimals_are_those_of_python() -> None:
+    chance, exact = random.Random(7), Context(prec=3000)
+    texts = ["0", "-0", "1", "-1", "10", "0.1", "-0.10", "9.99", "-10"]
+    for _ in range(300):
+        whole = chance.randrange(10 ** chance.choice((1, 5, 80))) * chance.choice((1, -1))
+        texts.append(f"{whole}e-{chance.choice((0, 3, 40))}")
+    for a, b in zip(texts, chance.sample(texts, len(texts)), strict=True):
+        x, y, m, n = Decimal(a), Decimal(b), _decimal(a), _decimal(b)
+        assert (m < n, m == n, m > n) == (x < y, x == y, x > y), (a, b)
+        for made, wanted in (
+            (decimals.decimal_add(m, n), exact.add(x, y)),
+            (decimals.decimal_sub(m, n), exact.subtract(x, y)),
+            (decimals.decimal_mul(m, n), exact.multiply(x, y)),
+            (decimals.decimal_mod(m, n), exact.remainder(x, y) if y else None),
+        ):
+            assert (None if made is None else Decimal(decimals.decimal_text(made))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "digits", "scale", "why"),
+    [
+        ("1_0", 9, 0, "'1_0' is no decimal number"),
+        ("nan", 9, 0, "'nan' is no decimal number"),
+        ("100", 4, 2, "'100' has more than 4 digits, 2 behind the point"),
+        ("1", 1001, 0, "a decimal has 1 to 1000 digits, some of them behind the point"),
+        ("1", 5, 6, "a decimal has 1 to 1000 digits, some of them behind the point"),
+    ],
+)
+def test_what_is_no_decimal(text: str, digits: int, scale: int, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        decimals.decimal_of(text, digits, scale)
+    with pytest.raises(ValueError, match="no decimal: write decimal_of"):
+        decimals.decimal_text(b"1.5")
+
+
+def _decimal(text: str) -> bytes:
+    return decimals.decimal_of(text, 1000, 500)

@@ -10,10 +10,21 @@ from kaflow_engine.extras import EXTRAS
 BUILT_IN: Mapping[str, str] = {
     "clickhouse_tuples": "kaflow_engine.duck.functions.encodings",
     "conv_base": "kaflow_engine.duck.functions.encodings",
+    "decimal_abs": "kaflow_engine.duck.functions.decimals",
+    "decimal_add": "kaflow_engine.duck.functions.decimals",
+    "decimal_div": "kaflow_engine.duck.functions.decimals",
+    "decimal_mod": "kaflow_engine.duck.functions.decimals",
+    "decimal_mul": "kaflow_engine.duck.functions.decimals",
+    "decimal_neg": "kaflow_engine.duck.functions.decimals",
+    "decimal_of": "kaflow_engine.duck.functions.decimals",
+    "decimal_round": "kaflow_engine.duck.functions.decimals",
+    "decimal_sub": "kaflow_engine.duck.functions.decimals",
+    "decimal_text": "kaflow_engine.duck.functions.decimals",
     "from_base58": "kaflow_engine.duck.functions.encodings",
     "keccak256": "kaflow_engine.duck.functions.hashes",
     "reverse_bytes": "kaflow_engine.duck.functions.encodings",
     "to_base58": "kaflow_engine.duck.functions.encodings",
+    "try_decimal_of": "kaflow_engine.duck.functions.decimals",
     "xxhash": "kaflow_engine.duck.functions.hashes",
 }
 """By what SQL calls them: their module."""

@@ -1,5 +1,4 @@
-"""Functions of Streamling that DuckDB has not under their names: what they are there, and which of
-them are not.
+"""Functions of Streamling that DuckDB has not under their names: what they are there.
 
 All others are DuckDB's of the same name; one that DuckDB has not is refused where types are found.
 """
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.files.tree import brief
+from kaflow_engine.model.streamling.sql.decimals import DECIMALS
 from kaflow_engine.model.streamling.sql.json_functions import JSON_FUNCTIONS, WORDS
 from kaflow_engine.model.streamling.sql.text import Edit, SqlText, edited
 
@@ -43,6 +43,7 @@ FUNCTIONS: Mapping[str, Mapping[int, str]] = {
     **_wide("u256"),
     **_wide("i256"),
     **JSON_FUNCTIONS,
+    **DECIMALS,
     "i256_abs": {1: "CAST(abs({0}) AS I256)"},
     "i256_neg": {1: "CAST(-({0}) AS I256)"},
     "_gs_byte_to_hex": {1: "lower(hex({0}))"},
@@ -93,12 +94,6 @@ FUNCTIONS: Mapping[str, Mapping[int, str]] = {
 }
 """By name: the SQL for each number of arguments; `{0}` is the first of them."""
 
-REFUSED: Mapping[str, str] = {
-    "decimal_arb": "whole numbers of up to 256 bits are there: declare U256 or I256, or write "
-    "to_u256(…)",
-}
-"""By name: what to write instead."""
-
 
 def rewritten(sql: SqlText, place: Callable[[int], Location]) -> tuple[str, list[SqlError]]:
     """Return a query whose functions DuckDB has, on the lines of its author, and what is wrong.
@@ -122,8 +117,11 @@ def _calls(
     at = words.start
     while at < words.stop - 1:
         name = sql.words[at].text.lower()
-        known = name in FUNCTIONS or name in REFUSED
-        if not known or sql.words[at].kind == "STRING" or sql.words[at + 1].kind != "L_PAREN":
+        if (
+            name not in FUNCTIONS
+            or sql.words[at].kind == "STRING"
+            or sql.words[at + 1].kind != "L_PAREN"
+        ):
             at += 1
             continue
         inside_call = range(at + 2, words.stop)
@@ -150,8 +148,6 @@ _ALSO_DUCKDB = ("array_filter", "regexp_replace", "split")
 
 def _wrong(name: str, arguments: list[str]) -> tuple[str, str] | None:
     """Return what is wrong with a call, and what to do; None: nothing, as far as is known here."""
-    if name in REFUSED:
-        return f"the function '{name}' is not there", REFUSED[name]
     if len(arguments) not in FUNCTIONS[name] and name not in _ALSO_DUCKDB:
         takes = " or ".join(map(str, FUNCTIONS[name]))
         return (
