@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -114,6 +115,16 @@ def test_a_line_is_a_row_alone_and_rows_that_go_have_none(capsys: Any) -> None:
     opened = into.outlet.open(into.output, into.columns, OWNER, None)
     opened.commit(written(into, 1, GIVEN))
     assert capsys.readouterr().out.splitlines()[1:] == ['{"id": 2, "at": null, "tags": null}']
+
+
+def test_of_so_many_lines_one_is_printed(capsys: Any) -> None:
+    into = output(replace(sink("console"), settings=(("sample_every", 2),)))
+    opened = into.outlet.open(into.output, into.columns, OWNER, None)
+    for number in range(3):
+        opened.commit(written(into, number, rows((f"{number}", [f"{number}", None, None]))))
+    assert [json.loads(line)["key"] for line in capsys.readouterr().out.splitlines()] == ["1"]
+    opened.commit(written(into, 4, rows(("3", ["3", None, None]), ("4", ["4", None, None]))))
+    assert [json.loads(line)["key"] for line in capsys.readouterr().out.splitlines()] == ["3"]
 
 
 def test_a_blackhole_counts(capsys: Any) -> None:

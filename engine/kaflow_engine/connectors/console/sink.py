@@ -2,8 +2,9 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kaflow_engine.connectors.contract import (
@@ -56,6 +57,8 @@ class ConsoleLines(UnheldRows):
     """Tasks make lines, and the driver prints those of a batch when all of them are there."""
 
     output: Output
+    _come: Counter[str] = field(default_factory=Counter[str])
+    """How many lines have come in this run, by output."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -69,10 +72,14 @@ class ConsoleLines(UnheldRows):
         return Written(rows={self.output.name: part.rows.num_rows}, notes=(note,))
 
     def commit(self, batch: FinishedBatch) -> None:
-        """Print the lines of all tasks."""
+        """Print the lines of all tasks, or one of so many."""
+        name = self.output.name
+        every = int(self.output.settings.get("sample_every") or 1)
         for note in batch.notes:
-            for line in note.get(_NOTE, {}).get(self.output.name, ()):
-                sys.stdout.write(f"{line}\n")
+            for line in note.get(_NOTE, {}).get(name, ()):
+                self._come[name] += 1
+                if self._come[name] % every == 0:
+                    sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 
 

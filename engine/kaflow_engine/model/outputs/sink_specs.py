@@ -52,11 +52,14 @@ class ConsoleSpec(NamedSinkSpec):
     type: Literal["console"]
     lines: Literal["changes", "rows"] = "changes"
     """What a line is: a change with its output and operation, or a row alone."""
+    sample_every: int = Field(default=1, gt=0)
+    """Of so many lines in a row the last one is printed."""
 
     @property
     def settings(self) -> Mapping[str, str | int | bool | None]:
         """What the plan keeps."""
-        return {} if self.lines == "changes" else {"lines": self.lines}
+        lines = {} if self.lines == "changes" else {"lines": self.lines}
+        return lines if self.sample_every == 1 else {**lines, "sample_every": self.sample_every}
 
 
 class BlackholeSpec(NamedSinkSpec):

@@ -169,7 +169,8 @@ class PrintSink(ReadingSpec):
     """Lines on the standard output."""
 
     type: Literal["print"]
-    sample_every: int = Field(default=1, gt=0)
+    sample_every: int | None = Field(default=None, gt=0)
+    """Of so many rows one is printed; None: as the settings say."""
 
 
 class BlackholeSink(ReadingSpec):

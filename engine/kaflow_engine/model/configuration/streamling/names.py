@@ -65,7 +65,7 @@ KNOWN: Mapping[tuple[str, ...], str] = {
 
 NUMBERS = (
     *("batch_interval_secs", "buffer_size", "operator_timeout_sec", "page_size", "port"),
-    "trigger_max_count",
+    *("sample_every", "trigger_max_count"),
 )
 """Last parts of the names of settings that are whole numbers."""
 
@@ -90,7 +90,7 @@ NOT_HERE: Mapping[tuple[str, ...], str] = {
     ("plugin", "path"): "plugins are installed packages with entry points",
     ("plugin", "preprocessor_ids"): "preprocessors of the configuration names them",
     ("plugin", "side_output_ids"): "side outputs are not there for these files yet",
-    ("print_sink", "sample_every"): "each row is printed",
+    ("print_sink", "sample_every"): "of so many rows one is printed",
     ("record_batch_interval_ms",): "batches are those of the run: batch_interval",
     ("record_batch_size",): "batches are those of the run: max_records, max_batch_bytes",
     ("state_backend", "backend_type"): "state and offsets are in the state directory",

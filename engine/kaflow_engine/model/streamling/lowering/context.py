@@ -25,6 +25,8 @@ class Settings:
     """Seconds that an answer is waited for."""
     job_mode: bool = False
     page_size: int | None = None
+    sample_every: int = 1
+    """Of so many rows one is printed."""
 
     @staticmethod
     def of(variables: Mapping[str, object]) -> "Settings":
@@ -42,6 +44,7 @@ class Settings:
             concurrency=number("external_http_handler.buffer_size", 256) or default.concurrency,
             timeout=number("external_http_handler.operator_timeout_sec", 86_400) or default.timeout,
             job_mode=str(variables.get(f"{SETTINGS}job_mode", "")).lower() == "true",
+            sample_every=number("print_sink.sample_every", 2**31) or default.sample_every,
             page_size=None if pages is None else max(SMALLEST, pages),
         )
 

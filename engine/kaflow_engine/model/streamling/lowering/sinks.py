@@ -32,14 +32,10 @@ def lower_sink(work: Lowering, node: Node) -> None:
     rows = work.rows[spec.from_]
     match spec:
         case PrintSink():
-            if spec.sample_every != 1:
-                work.refuse(
-                    node,
-                    "sample_every",
-                    "'sample_every' is not there: each row is printed",
-                    "remove it; a query may choose rows, such as WHERE hash(id) % 100 = 0",
-                )
-            _write(work, node, {"type": "console", "name": node.name, **_known_key(rows)})
+            every = spec.sample_every or work.settings.sample_every
+            about = {"sample_every": placed(node, "sample_every", every)} if every > 1 else {}
+            key = _known_key(rows)
+            _write(work, node, {"type": "console", "name": node.name, **about, **key})
         case BlackholeSink():
             _write(work, node, {"type": "blackhole", "name": node.name, **_known_key(rows)})
         case WebhookSink():
