@@ -96,12 +96,6 @@ def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
             "'kafka_source.brokrs'\n  hint: did you mean 'kafka_source.brokers'?",
         ),
         (
-            {f"{PREFIX}KAFKA_SOURCE__BROKERS": "a:1", f"{PREFIX}KAFKA_SINK__BROKERS": "b:1"},
-            "environment STREAMLING__KAFKA_SINK__BROKERS: 'kafka_sink.brokers' is not what "
-            "'kafka_source.brokers' is, at environment STREAMLING__KAFKA_SOURCE__BROKERS\n"
-            "  hint: topics are read and written in one cluster: say both alike, or remove one",
-        ),
-        (
             {f"{PREFIX}EXTERNAL_HTTP_HANDLER__BUFFER_SIZE": "many"},
             "environment STREAMLING__EXTERNAL_HTTP_HANDLER__BUFFER_SIZE: "
             "'external_http_handler.buffer_size' must be a number greater than 0",
@@ -129,3 +123,29 @@ def test_a_file_whose_topics_all_begin_at_their_ends_says_so(tmp_path: Path) -> 
     assert config.kafka.consumer.auto_offset_reset == "latest"
     path.write_text(path.read_text().replace("latest", "earliest"))
     assert load_streamling(path, {}).brought.settings == ()
+
+
+def test_sinks_may_write_elsewhere_than_sources_read() -> None:
+    said = {
+        f"{PREFIX}KAFKA_SOURCE__BROKERS": "a:1",
+        f"{PREFIX}KAFKA_SINK__BROKERS": "b:1",
+        f"{PREFIX}KAFKA_SINK__SASL_PASSWORD": "word-of-kafka",
+        f"{PREFIX}KAFKA_SINK__SCHEMA_REGISTRY_USERNAME": "me-of-registry",
+    }
+    found = shown(said)
+    assert found["kafka.brokers"] == ("a:1", f"environment {PREFIX}KAFKA_SOURCE__BROKERS")
+    config = load_config(None, said)
+    cluster = config.kafka.clusters["kafka_sink"]
+    assert cluster.brokers == ("b:1",)
+    assert cluster.schema_registry == "http://me-of-registry:@localhost:18081"
+    assert cluster.properties == {
+        "security.protocol": "PLAINTEXT",
+        "sasl.password": "word-of-kafka",
+    }
+    assert config.vars["streamling.kafka_sink.cluster"] == "kafka_sink"
+
+
+def test_one_cluster_is_that_of_both() -> None:
+    config = load_config(None, {f"{PREFIX}KAFKA_SINK__BROKERS": "b:1"})
+    assert config.kafka.brokers == ("b:1",)
+    assert config.kafka.clusters == {}

@@ -11,6 +11,7 @@ import yaml
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.sinks import ConnectorSink
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.project import read_project
 from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.specs import PipelineSpec
@@ -139,6 +140,19 @@ def test_what_is_read_of_the_parts_of_a_hybrid_source(tmp_path: Path) -> None:
         "start_at": "5",
     }
     assert "WHERE _partition = 0 OR (id > 7)" in str(found.relations["orders"])
+
+
+def test_topics_may_be_written_to_another_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    sinks = {"out": {"type": "kafka", "from": "orders", "topic": "o", "data_format": "json"}}
+    path.write_text(yaml.safe_dump({"sources": {"orders": SOURCE}, "sinks": sinks}))
+    prefix = "STREAMLING__KAFKA_"
+    config = load_config(None, {f"{prefix}SOURCE__BROKERS": "a:1", f"{prefix}SINK__BROKERS": "b:1"})
+    (checked,) = check_project([path], config, {}).pipelines
+    assert checked.mistakes == ()
+    assert checked.spec is not None
+    (write,) = checked.spec.writes
+    assert (write.output.topic, write.output.cluster) == ("o", "kafka_sink")
 
 
 def test_rows_with_a_key_ask_a_table_of_postgres(tmp_path: Path) -> None:

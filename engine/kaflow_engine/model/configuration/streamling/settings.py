@@ -25,7 +25,10 @@ _OF_CLUSTERS = (
     *("brokers", "security_protocol", "sasl_mechanism", "sasl_username", "sasl_password"),
     *("schema_registry_url", "schema_registry_username", "schema_registry_password"),
 )
-"""What sources and sinks must say alike."""
+"""What tells one cluster from another."""
+SINKS = "kafka_sink"
+"""What the cluster of sinks is called, where it is another one than that of sources."""
+_KAFKA = ("kafka_source", SINKS)
 
 Values = Mapping[tuple[str, ...], Scalar]
 """Settings by their names, each with where it stands."""
@@ -62,7 +65,7 @@ def settings_layers(environment: Mapping[str, str], root: Entries | None) -> Lay
     nothing = Entries(at=Location("environment"), entries=())
     if not said:
         return Layers(defaults=nothing, said=nothing, mistakes=())
-    mistakes = [*_unknown(said), *_wrong_values(said), *_two_clusters(said)]
+    mistakes = [*_unknown(said), *_wrong_values(said)]
     embedded = {name: _scalar(text, _DEFAULT) for name, text in KNOWN.items() if text}
     level = environment.get("RUST_LOG")
     if level:
@@ -124,15 +127,21 @@ def _wrong_values(said: Values) -> Iterator[ModelError]:
             yield ModelError("'job_mode' must be true or false", value.at)
 
 
-def _two_clusters(said: Values) -> Iterator[ModelError]:
-    for name in _OF_CLUSTERS:
-        read, written = said.get(("kafka_source", name)), said.get(("kafka_sink", name))
-        if read is not None and written is not None and read.text != written.text:
-            yield ModelError(
-                f"'kafka_sink.{name}' is not what 'kafka_source.{name}' is, at {read.at}",
-                written.at,
-                "topics are read and written in one cluster: say both alike, or remove one",
-            )
+def _apart(said: Values) -> bool:
+    """Tell whether sinks write elsewhere than sources read: both say where, and not alike."""
+    both = ((said.get((section, name)) for section in _KAFKA) for name in _OF_CLUSTERS)
+    return any(a is not None and b is not None and a.text != b.text for a, b in both)
+
+
+def _cluster(said: Values, whole: Values) -> Iterator[tuple[tuple[str, ...], Scalar]]:
+    """Yield the cluster of sinks, where it is another one."""
+    place = ("kafka", "clusters", SINKS)
+    for name, value in whole.items():
+        key = KNOWN_KEYS.get(name)
+        if key is not None and name[0] == SINKS:
+            yield (*place, *key[1:]), _converted(name, value)
+    first = next(value for name, value in said.items() if name[0] == SINKS)
+    yield ("vars", f"streamling.{SINKS}.cluster"), _scalar(SINKS, first.at)
 
 
 def _translated(said: Values, whole: Values) -> Iterator[tuple[tuple[str, ...], Scalar]]:
@@ -142,11 +151,14 @@ def _translated(said: Values, whole: Values) -> Iterator[tuple[tuple[str, ...], 
         said: What is said.
         whole: That, and the defaults of what is not.
     """
+    apart = _apart(said)
+    if apart:
+        yield from _cluster(said, whole)
     for name, value in said.items():
         key = KNOWN_KEYS.get(name)
-        if key is not None and name[:1] == ("kafka_sink",):
-            if ("kafka_source", *name[1:]) in said:
-                continue  # it says the same
+        if key is not None and name[0] == SINKS:
+            if apart or ("kafka_source", *name[1:]) in said:
+                continue  # it is of the other cluster, or says the same
         if key is not None:
             yield key, _converted(name, value)
         elif name in NOT_HERE or name not in KNOWN:
@@ -154,7 +166,7 @@ def _translated(said: Values, whole: Values) -> Iterator[tuple[tuple[str, ...], 
     for section in ("clickhouse_source", "clickhouse_sink"):
         yield from _clickhouse(section, said, whole)
     yield from _postgres(said, whole)
-    yield from _registry(said, whole)
+    yield from _registry(said, whole, apart=apart)
 
 
 KNOWN_KEYS: Mapping[tuple[str, ...], tuple[str, ...]] = {
@@ -223,16 +235,20 @@ def _postgres(said: Values, whole: Values) -> Iterator[tuple[tuple[str, ...], Sc
         yield (*key, "password"), whole["postgres_sink", "pass"]
 
 
-def _registry(said: Values, whole: Values) -> Iterator[tuple[tuple[str, ...], Scalar]]:
-    for section in ("kafka_sink", "kafka_source"):
+def _registry(
+    said: Values, whole: Values, *, apart: bool
+) -> Iterator[tuple[tuple[str, ...], Scalar]]:
+    for section in reversed(_KAFKA):
         parts = [(section, f"schema_registry_{name}") for name in ("url", "username", "password")]
-        first = next((said[name] for name in parts if name in said), None)
+        known = whole if apart and section == SINKS else said
+        first = next((known[name] for name in parts if name in known), None)
         if first is None:
             continue
         url, user, password = (_text(whole, *name) for name in parts)
         login = quote(user, safe="") + (f":{quote(password, safe='')}@" if user else "")
         address = url.replace("://", f"://{login}", 1) if user else url
-        yield ("kafka", "schemaRegistry"), _scalar(address, first.at)
+        of = ("kafka", "clusters", SINKS) if apart and section == SINKS else ("kafka",)
+        yield (*of, "schemaRegistry"), _scalar(address, first.at)
 
 
 def _text(values: Values, *name: str) -> str:

@@ -27,6 +27,8 @@ class Settings:
     page_size: int | None = None
     sample_every: int = 1
     """Of so many rows one is printed."""
+    sink_cluster: str | None = None
+    """Where topics are written, if not where they are read."""
 
     @staticmethod
     def of(variables: Mapping[str, object]) -> "Settings":
@@ -44,6 +46,7 @@ class Settings:
             concurrency=number("external_http_handler.buffer_size", 256) or default.concurrency,
             timeout=number("external_http_handler.operator_timeout_sec", 86_400) or default.timeout,
             job_mode=str(variables.get(f"{SETTINGS}job_mode", "")).lower() == "true",
+            sink_cluster=str(variables.get(f"{SETTINGS}kafka_sink.cluster", "")) or None,
             sample_every=number("print_sink.sample_every", 2**31) or default.sample_every,
             page_size=None if pages is None else max(SMALLEST, pages),
         )

@@ -165,6 +165,7 @@ def _kafka(work: Lowering, node: Node, spec: KafkaSink) -> None:
     partitions = spec.topic_partitions
     about = {
         "topic": placed(node, "topic", spec.topic),
+        "cluster": work.settings.sink_cluster,
         "format": placed(node, "data_format", spec.data_format),
         "key": placed(node, "primary_key" if node.spec.primary_key else "from", list(key)),
         "new_topic": placed(node, "topic_partitions", {"partitions": partitions})
