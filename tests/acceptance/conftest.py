@@ -10,6 +10,7 @@ from tests.acceptance.bucket_here import Store
 from tests.acceptance.crash_here import Forks, Order
 from tests.acceptance.crash_kinds import Outputs
 from tests.acceptance.crash_pipeline import create_outputs, delivered, load_topics, log_of
+from tests.acceptance.killed_files import FileRuns
 from tests.acceptance.machines import MOST, Machines
 
 EVENTS = 240
@@ -35,6 +36,13 @@ def order(crash_broker, tmp_path_factory):
     """A run in peace, of which tests make others."""
     path = tmp_path_factory.mktemp("crashes")
     return Order(name="clean", inputs="in", broker=crash_broker.bootstrap, path=str(path))
+
+
+@pytest.fixture(scope="module")
+def file_runs(forks, order, tmp_path_factory):
+    """Makes runs of a file, of what writes that."""
+    folder = tmp_path_factory.mktemp("files")
+    return lambda write: FileRuns(forks=forks, order=order, folder=folder, write=write)
 
 
 @pytest.fixture(scope="session")

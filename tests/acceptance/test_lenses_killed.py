@@ -1,13 +1,11 @@
-"""A processor with a window, a join and tables: killed at twenty points, and on three workers.
-
-Three of the kills are tried, all by `KAFLOW_KILLS=all`. They are without Spark, as those of
-`test_crash_points.py`; the workers are tasks of Spark.
-"""
+"""A processor with a window, a join and tables: killed at twenty points, and on three workers,
+which are tasks of Spark."""
 # pyright: basic
 
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,9 +17,8 @@ from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.tasks.executor import ALL_TASKS, execute_batch
 from tests.acceptance.crash_here import config_of
-from tests.acceptance.crash_kinds import ONCE_PER_RUN, places
 from tests.acceptance.crash_pipeline import START
-from tests.acceptance.kills import share
+from tests.acceptance.killed_files import KILLS, TRIED
 from tests.committed import read_committed
 
 pytestmark = pytest.mark.kafka
@@ -57,7 +54,6 @@ TOPICS = {
     "lenses.people": {"columns": {"name": "VARCHAR"}, **PATIENT},
     "lenses.customers": {"columns": {"name": "VARCHAR", "tier": "VARCHAR"}, **PATIENT},
 }
-KILLS = places(2, 3, 4)[:20]
 PAIRS = sum(
     1 for n in range(ORDERS) if n % 5 and n * 13 % 40 <= 30 and n * 7 % (CUSTOMERS + 1) != CUSTOMERS
 )
@@ -94,20 +90,22 @@ def inputs(crash_broker):
 
 
 @pytest.fixture(scope="module")
-def peace_of_it(crash_broker, forks, order, inputs, tmp_path_factory):
+def runs(file_runs, inputs):
+    return file_runs(write)
+
+
+@pytest.fixture(scope="module")
+def peace_of_it(crash_broker, runs):
     """What a run sends that is not killed, in one task."""
-    calm = order_of(order, tmp_path_factory.mktemp("peace"), "lenses_peace")
-    (end,) = forks.run([calm])
-    assert (end.how, end.said) == ("ended", "")
-    return sent(crash_broker, calm.name)
+    return sent(crash_broker, runs.in_peace("lenses_peace"))
 
 
-def order_of(order, folder, name, runners=1):
-    """Return a run of the processor, whose files it writes."""
-    (folder / f"{name}.processor.sql").write_text(SQL.format(name))
-    file = folder / f"{name}.processor.yaml"
-    file.write_text(json.dumps({"name": name, "runners": runners, "topics": TOPICS}))
-    return replace(order, name=name, file=str(file), path=str(folder), most=120, snapshots="1ms")
+def write(folder, order, runners=1):
+    """Write the files of a processor; return its YAML."""
+    (folder / f"{order.name}.processor.sql").write_text(SQL.format(order.name))
+    file = folder / f"{order.name}.processor.yaml"
+    file.write_text(json.dumps({"name": order.name, "runners": runners, "topics": TOPICS}))
+    return file
 
 
 def sent(broker, name):
@@ -130,36 +128,18 @@ def test_what_it_sends(peace_of_it):
 
 
 @pytest.fixture(scope="module")
-def killed(forks, order, inputs, tmp_path_factory):
-    """Runs that were killed, and runs after them over the same states."""
-    folder = tmp_path_factory.mktemp("killed")
-    orders = [
-        replace(
-            order_of(order, folder, f"lenses_{point}_{batch}"),
-            crash_at=f"{point}:{'*' if point in ONCE_PER_RUN else batch}",
-        )
-        for point, batch in TRIED
-    ]
-    first = forks.run(orders)
-    last = forks.run([replace(each, crash_at="") for each in orders])
-    return dict(zip(TRIED, zip(orders, first, last, strict=True), strict=True))
-
-
-TRIED = share(KILLS, 3)
+def killed(runs):
+    return runs.killed("lenses")
 
 
 @pytest.mark.parametrize("kill", TRIED, ids=str)
 def test_a_processor_that_is_killed_sends_the_same(crash_broker, killed, peace_of_it, kill):
-    order, first, last = killed[kill]
-    assert (first.how, first.said) == ("killed", "")
-    assert (last.how, last.said) == ("ended", "")
-    assert sent(crash_broker, order.name) == peace_of_it
+    killed[kill].check()
+    assert sent(crash_broker, killed[kill].name) == peace_of_it
 
 
 @pytest.mark.spark
-def test_three_workers_send_the_same(
-    crash_broker, spark, order, peace_of_it, tmp_path, monkeypatch
-):
+def test_three_workers_send_the_same(crash_broker, spark, runs, peace_of_it, monkeypatch):
     from kaflow_engine.runtime.application import run_pipelines  # it imports Spark
 
     widths = []
@@ -169,7 +149,8 @@ def test_three_workers_send_the_same(
         return execute_batch(records, batch, shipment, size, 3, ALL_TASKS)
 
     monkeypatch.setattr(batches, "execute_batch", in_three)
-    wide = replace(order_of(order, tmp_path, "lenses_wide", runners=3), most=250, snapshots="1h")
+    three = replace(runs, write=partial(write, runners=3)).order_of("lenses_wide")
+    wide = replace(three, most=250, snapshots="1h")
     config = config_of(wide)
     (planned,) = prepare([load_processor(Path(wide.file), {})], config)
     run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)

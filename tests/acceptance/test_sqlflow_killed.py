@@ -1,23 +1,17 @@
 """A file of SQLFlow whose windows are open, killed at twenty points: each window leaves once, and
-its counts are right.
-
-Three of the kills are tried, all by `KAFLOW_KILLS=all`; they are without Spark, as those of
-`test_crash_points.py`.
-"""
+its counts are right."""
 # pyright: basic
 
 import json
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
-from tests.acceptance.crash_kinds import ONCE_PER_RUN, places
 from tests.acceptance.crash_pipeline import START
-from tests.acceptance.kills import share
+from tests.acceptance.killed_files import KILLS, TRIED
 from tests.committed import read_committed
 
 pytestmark = pytest.mark.kafka
@@ -57,8 +51,6 @@ pipeline:
       FROM batch GROUP BY bucket, city
   sink: {{type: noop}}
 """
-KILLS = places(2, 3, 4)[:20]
-TRIED = share(KILLS, 3)
 
 
 def posts():
@@ -92,11 +84,11 @@ def inputs(crash_broker):
     assert producer.flush(30) == 0
 
 
-def order_of(order, folder, name):
-    """Return a run of the file, which it writes."""
-    file = folder / f"{name}.yml"
-    file.write_text(FILE.format(broker=order.broker, name=name, topic=TOPIC))
-    return replace(order, name=name, file=str(file), path=str(folder), most=120, snapshots="1ms")
+def write(folder, order):
+    """Write the file of a run, and return its path."""
+    file = folder / f"{order.name}.yml"
+    file.write_text(FILE.format(broker=order.broker, name=order.name, topic=TOPIC))
+    return file
 
 
 def sent(broker, name):
@@ -107,12 +99,14 @@ def sent(broker, name):
 
 
 @pytest.fixture(scope="module")
-def peace_of_it(crash_broker, forks, order, inputs, tmp_path_factory):
+def runs(file_runs, inputs):
+    return file_runs(write)
+
+
+@pytest.fixture(scope="module")
+def peace_of_it(crash_broker, runs):
     """What a run sends that is not killed."""
-    calm = order_of(order, tmp_path_factory.mktemp("peace"), "sqlflow_peace")
-    (end,) = forks.run([calm])
-    assert (end.how, end.said) == ("ended", "")
-    return sent(crash_broker, calm.name)
+    return sent(crash_broker, runs.in_peace("sqlflow_peace"))
 
 
 def test_each_window_leaves_once_and_its_counts_are_right(peace_of_it):
@@ -125,24 +119,11 @@ def test_each_window_leaves_once_and_its_counts_are_right(peace_of_it):
 
 
 @pytest.fixture(scope="module")
-def killed(forks, order, inputs, tmp_path_factory):
-    """Runs that were killed, and runs after them over the same states."""
-    folder = tmp_path_factory.mktemp("killed")
-    orders = [
-        replace(
-            order_of(order, folder, f"sqlflow_{point}_{batch}"),
-            crash_at=f"{point}:{'*' if point in ONCE_PER_RUN else batch}",
-        )
-        for point, batch in TRIED
-    ]
-    first = forks.run(orders)
-    last = forks.run([replace(each, crash_at="") for each in orders])
-    return dict(zip(TRIED, zip(orders, first, last, strict=True), strict=True))
+def killed(runs):
+    return runs.killed("sqlflow")
 
 
 @pytest.mark.parametrize("kill", TRIED, ids=str)
 def test_a_file_that_is_killed_sends_the_same(crash_broker, killed, peace_of_it, kill):
-    order, first, last = killed[kill]
-    assert (first.how, first.said) == ("killed", "")
-    assert (last.how, last.said) == ("ended", "")
-    assert sent(crash_broker, order.name) == peace_of_it
+    killed[kill].check()
+    assert sent(crash_broker, killed[kill].name) == peace_of_it
