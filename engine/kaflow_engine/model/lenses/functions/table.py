@@ -14,10 +14,17 @@ _ZIP = (
     "struct_pack({{1:name}} := list_extract({{0}}, place), "
     "{{3:name}} := list_extract({{2}}, place)))"
 )
+_RANKED = (
+    "coalesce(list_slice(list_transform(list_sort(list_transform(map_entries(histogram({{0}})), "
+    "lambda pair: struct_pack(seen := {sign}CAST(pair.value AS BIGINT), which := pair.key))), "
+    "lambda pair: pair.which), 1, {{1}}), [])"
+)
+"""Values by how often they were seen; of equally frequent ones the smallest first."""
 
 FUNCTIONS: dict[str, Function] = {
     # aggregate
     "AVG": Function("aggregate", "avg({0})", 1, "passes"),
+    "BOTTOMK": Function("aggregate", _RANKED.format(sign=""), 2, "removes"),
     "COLLECT": Function("aggregate", "list_slice(list({0}), 1, {1})", 2, "removes"),
     "COLLECT_UNIQUE": Function("aggregate", "list_slice(list(DISTINCT {0}), 1, {1})", 2, "removes"),
     "COUNT": Function("aggregate", "count({0})", 1, "removes"),
@@ -34,6 +41,7 @@ FUNCTIONS: dict[str, Function] = {
         "aggregate", "list_slice(list_sort(list(DISTINCT {0})), 1, {1})", 2, "removes"
     ),
     "SUM": Function("aggregate", "sum({0})", 1, "passes"),
+    "TOPK": Function("aggregate", _RANKED.format(sign="-"), 2, "removes"),
     # array
     "ELEMENT_OF": Function("array", "list_extract({0}, {1} + 1)", 2, "makes"),
     "FLATTEN": Function("array", "flatten({0})", 1),
@@ -207,7 +215,6 @@ _NOT_NOW = "write TIMESTAMP_MILLIS(_meta.timestamp): a batch that runs again mus
 _NOT_BY_CHANCE = "use a field of the record: a batch that runs again must give the same"
 
 REFUSED: dict[str, str] = {
-    "BOTTOMK": "write MINK or MINK_UNIQUE",
     "DATE": _NOT_NOW,
     "DATETIME": _NOT_NOW,
     "DUMP": "write MKSTRING",
@@ -217,7 +224,6 @@ REFUSED: dict[str, str] = {
     "REGEX_MATCHES": "write REGEXP, which gives all that matches, without groups",
     "TIMESTAMP": _NOT_NOW,
     "TOMORROW": _NOT_NOW,
-    "TOPK": "write MAXK or MAXK_UNIQUE",
     "TYPEOF": "write CAST where a field needs another type",
     "UUID": _NOT_BY_CHANCE,
     "YESTERDAY": _NOT_NOW,
