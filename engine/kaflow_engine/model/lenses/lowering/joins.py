@@ -1,11 +1,19 @@
 """Joins of streams: which SELECTs make rows together, how long events are kept, which wait."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.durations import format_duration
-from kaflow_engine.model.lenses.grammar.syntax import Duration, Query, Setting, Statement, With
+from kaflow_engine.model.lenses.grammar.source_text import SourceText
+from kaflow_engine.model.lenses.grammar.syntax import (
+    Duration,
+    Kind,
+    Query,
+    Setting,
+    Statement,
+    With,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,3 +145,43 @@ def _joined(queries: Iterable[Query]) -> Joined:
         longest=max((duration for _, duration in within), default=0),
         preserves=any(side != "INNER" for side, _ in within),
     )
+
+
+def refuse_preserved(query: Query, kinds: Sequence[Kind], source: SourceText) -> None:
+    """Refuse joins whose rows without a match would meet others once their time is over.
+
+    Args:
+        query: A SELECT with joins.
+        kinds: What its sources are, in their order.
+        source: Its text.
+
+    Raises:
+        SqlError: There is one.
+    """
+    of_streams = [
+        (place, join)
+        for place, join in enumerate(query.joins)
+        if kinds[place + 1] == "STREAM" and "STREAM" in kinds[: place + 1]
+    ]
+    for place, join in of_streams:
+        at = source.place(join.offset)
+        if join.side == "FULL" and len(of_streams) > 1:
+            raise SqlError(
+                "an OUTER JOIN of streams stands beside another JOIN of streams",
+                at,
+                "write its rows to a topic, and join that in another processor; or write LEFT JOIN "
+                "from the stream whose records are kept",
+            )
+        if join.side == "FULL" and place > 0:
+            raise SqlError(
+                "an OUTER JOIN of streams stands behind another JOIN",
+                at,
+                "write the OUTER JOIN first, and the JOIN of a TABLE behind it",
+            )
+        if join.side == "RIGHT" and place > 0:
+            first = (join.source.alias or join.source.name).text
+            raise SqlError(
+                "a RIGHT JOIN of streams stands behind another JOIN",
+                at,
+                f"write FROM {first} LEFT JOIN …, so that '{first}' is the first one",
+            )

@@ -7,7 +7,7 @@ from kaflow_engine.errors import SqlError
 from kaflow_engine.model.lenses.grammar.syntax import Duration, Join, Query
 from kaflow_engine.model.lenses.lowering.expressions import CONJUNCT, write, write_list
 from kaflow_engine.model.lenses.lowering.formats import goes_on
-from kaflow_engine.model.lenses.lowering.joins import Joined
+from kaflow_engine.model.lenses.lowering.joins import Joined, refuse_preserved
 from kaflow_engine.model.lenses.lowering.nulls.queries import nulls_of
 from kaflow_engine.model.lenses.lowering.projections import (
     WHOLE,
@@ -178,6 +178,7 @@ def _check_joins(
     query: Query, inputs: tuple[Input, ...], sources: Sources, joined: Joined
 ) -> tuple[_Near, ...]:
     """Take down how events are joined; return which of them are kept longer than they match."""
+    refuse_preserved(query, [each.shape.kind for each in inputs], sources.source)
     before, near = [inputs[0]], list[_Near]()
     for join, of in zip(query.joins, inputs[1:], strict=True):
         streams = [each for each in before if each.shape.kind == "STREAM"]
