@@ -22,6 +22,7 @@ from kaflow_engine.model.outputs.connection_specs import (
     WebhookConfig,
 )
 from kaflow_engine.model.plugin_options import PluginName
+from kaflow_engine.model.sources.topic_specs import TopicSchemaSpec
 from kaflow_engine.model.spec import Path, Spec
 from kaflow_engine.model.specs import PipelineSpec
 
@@ -170,6 +171,8 @@ class Config(Spec):
     """Modules, or Python files, whose functions queries may call. Pipelines cannot name any."""
     preprocessors: Annotated[tuple[PluginName, ...], BeforeValidator(split_names)] = ()
     """Plugins that rewrite the text of pipeline files, one after the other, before it is parsed."""
+    topics: dict[str, TopicSchemaSpec] = Field(default={})
+    """What processors are not told by their own file of topics that they read."""
     vars: dict[str, str] = Field(default={})
     """What `var` finds in dbt-style models."""
     env: Annotated[

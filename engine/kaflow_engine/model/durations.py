@@ -1,7 +1,8 @@
 """Durations as authors write them: `500ms 90s 30m 24h 7d 2w 1h30m`, and nothing else."""
 
 import re
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, get_args
 
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
@@ -86,3 +87,12 @@ class DurationField:
 
 Duration = Annotated[int, BeforeValidator(_read), DurationField()]
 """A duration: text in the author's file, milliseconds in the specification."""
+
+
+def is_duration(annotation: object, metadata: Sequence[object]) -> bool:
+    """Tell whether a field of this type, with these marks, is a duration."""
+    if any(isinstance(mark, DurationField) for mark in metadata):
+        return True
+    return any(
+        is_duration(None, list(getattr(part, "__metadata__", ()))) for part in get_args(annotation)
+    )

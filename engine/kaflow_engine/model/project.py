@@ -7,6 +7,7 @@ from pathlib import Path
 from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.preprocessors import rewriter
+from kaflow_engine.model.configuration.shared_topics import shared_topics
 from kaflow_engine.model.files.variables import Allowed, variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_as_found
 from kaflow_engine.model.front_ends import FRONT_ENDS
@@ -124,7 +125,7 @@ def read_project(
     for folder in _project_folders(paths):
         for file in sorted(project_files(folder)):
             search.near(file)
-    readings, around, others = _lowered(search, config.vars if config else {}, function_kind)
+    readings, around, others = _lowered(search, given, function_kind)
     named = [reading.spec for reading in readings if reading.spec and reading.name]
     return ProjectFiles(
         readings=readings,
@@ -135,18 +136,20 @@ def read_project(
 
 
 def _lowered(
-    search: Search, variables: Mapping[str, object], function_kind: FunctionKindOf
+    search: Search, config: Config, function_kind: FunctionKindOf
 ) -> tuple[tuple[Reading, ...], tuple[Reading, ...], tuple[ModelError, ...]]:
     readings: list[Reading] = []
     around: list[Reading] = []
     mistakes = [*search.mistakes]
+    topics = shared_topics(config)
     for end in FRONT_ENDS:
         known = [each.spec for each in (*readings, *around) if each.spec and each.name]
         surroundings = Surroundings(
             pipelines=known,
-            variables=variables,
+            variables=config.vars,
             environment=_variables_of(search.variables, end),
             function_kind=function_kind,
+            topics=topics,
         )
         found = end.lower(search.files.get(end.name, ()), surroundings)
         readings += (replace(reading, front_end=end.name) for reading in found.readings)

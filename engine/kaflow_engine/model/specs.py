@@ -47,6 +47,7 @@ from kaflow_engine.model.relations.relation_specs import OF_READINGS, RelationSp
 from kaflow_engine.model.relations.transform_specs import AnyRelation, AnyTransform, TransformSpec
 from kaflow_engine.model.sources.any_source import AnySource
 from kaflow_engine.model.sources.nulls import NullChecks
+from kaflow_engine.model.sources.schema_first import SchemaFirst
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Path, Spec
 
@@ -100,6 +101,11 @@ class PipelineSpec(Spec):
     columns: dict[str, ColumnSpec] = Field(default={})
     """About output columns, by name."""
     owners: tuple[Filled, ...] = ()
+    consumer_group: Filled | None = None
+    """Where offsets are reported, and at whose committed offsets a first start begins; None: the
+    group that the configuration says, or `kaflow-<id>`, and a first start begins as that says."""
+    auto_offset_reset: Literal["earliest", "latest"] | None = None
+    """Where events begin of which that group has no offset; None: as the configuration says."""
     group: GroupName | None = None
     """Pipelines of one group share a run, and one JVM, where something else than `kaflow run`
     starts them; Dagster shows their assets together."""
@@ -140,6 +146,8 @@ class PipelineSpec(Spec):
     """Where every key stands; not a key of the file."""
     nulls: NullChecks = Field(default=NullChecks(), exclude=True, repr=False)
     """Where NULL may not stand, as its front end found; not a key of the file."""
+    schema_first: SchemaFirst | None = Field(default=None, exclude=True, repr=False)
+    """None: columns may come from a sample of records; not a key of the file."""
     suggestions: tuple[Suggestion, ...] = Field(default=(), exclude=True, repr=False)
     """What its front end would say better; not a key of the file."""
     file_metrics: FileMetrics = Field(default=FileMetrics(), exclude=True, repr=False)

@@ -113,16 +113,19 @@ def test_what_outputs_and_their_topics_disagree_about(
 def test_what_is_read_must_be_there_and_have_columns(
     broker: Broker, folder: Path, unique: str
 ) -> None:
-    for name in ("a", "empty"):
+    for name in ("a", "unknown"):
         create_topic(broker.settings, f"{unique}.{name}", 1)
     producer = open_producer(broker.settings).api
-    producer.produce(f"{unique}.a", json.dumps({"id": "1", "n": 2}).encode())
+    producer.produce(f"{unique}.unknown", json.dumps({"id": "1", "n": 2}).encode())
     assert producer.flush(30) == 0
+    config = Path("kaflow.yaml")
+    config.write_text(f"{config.read_text()}topics: {{{unique}.a: {{columns: {{id: VARCHAR}}}}}}\n")
     rows = {
         "sound": ("SELECT STREAM id FROM a", None),
         "column": ("SELECT STREAM idd FROM a", (None, "unknown column 'idd'")),
         "gone": ("SELECT STREAM * FROM aa", (2, f"no topic '{unique}.aa'")),
-        "later": ("SELECT STREAM * FROM empty", (2, f"topic '{unique}.empty' holds no JSON")),
+        "all": ("SELECT STREAM * FROM unknown", (2, f"schema of topic '{unique}.unknown'")),
+        "field": ("SELECT STREAM n + 1 AS m FROM unknown", (2, "and so is not its field 'n'")),
     }
     for name, (query, _) in rows.items():
         start, _, topic = query.rpartition(" ")

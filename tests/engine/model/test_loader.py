@@ -83,6 +83,8 @@ partitions: 4
 columns: {price: {description: In euros.}}
 meta: {tier: 1}
 group: shop
+consumer_group: before
+auto_offset_reset: latest
 backfill: {slack: 30m, start: 2026-01-31, schedule: 0 6 * * *}
 checks: [{unique: id, severity: warn}]
 relations:
@@ -119,7 +121,7 @@ def test_every_key() -> None:
         "columns": {"price": {"description": "In euros.", "data_type": None}},
         "owners": ("ann", "5"),
         "meta": {"tier": "1"},
-        "group": "shop",
+        **{"group": "shop", "consumer_group": "before", "auto_offset_reset": "latest"},
         "tags": {"team": "growth", "tier": "1"},
         "window": 90 * 60_000,
         "query": "\nSELECT a.id, 'costs $5' AS price\nFROM orders a\n",
@@ -179,8 +181,7 @@ def test_every_key() -> None:
         "delivery": "at_least_once",
         "dead_letters": {**LETTERS, "max_rate": 0.5, "max_count": 10},
         "on_dimension_update": "reemit",
-        "dimensions_first": False,
-        "ordered": False,
+        **{"dimensions_first": False, "ordered": False},
         "backfill": {"slack": 1_800_000, "start": date(2026, 1, 31), "schedule": "0 6 * * *"},
         "checks": ({"unique": "id", "severity": "warn"},),
         "partitions": 4,

@@ -14,6 +14,7 @@ from kaflow_engine.formats.contract import Evidence, format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.sources.schema_first import SchemaFirst
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.types.bind import check_types, normal_type
 
@@ -176,6 +177,8 @@ def _look(
         return latest.schema if latest else None
 
     def first() -> list[bytes]:
+        if spec.schema_first is not None:
+            raise _no_schema(spec.schema_first, topic)
         return sample(inputs.kafka(topic), place.topic, partitions)
 
     return form.columns(Evidence(sample=first, schema=newest))
@@ -227,6 +230,17 @@ def _unknown(spec: PipelineSpec, config: Config, topic: str) -> SourceError:
         f"'{topic}' are not known",
         _place(spec, topic),
         f"{declare}, or start again when its producer has registered a schema",
+    )
+
+
+def _no_schema(first: SchemaFirst, topic: str) -> SourceError:
+    read, hint = first.topics[topic], first.way_out.format(topic=topic)
+    if read.field is None:
+        return SourceError(f"the schema of topic '{topic}' is not known", read.at, hint)
+    return SourceError(
+        f"the schema of topic '{topic}' is not known, and so is not its field '{read.field}'",
+        read.at,
+        hint,
     )
 
 

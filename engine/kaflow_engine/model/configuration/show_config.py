@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, cast, get_args
+from typing import TypeAlias, cast
 
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.durations import DurationField, format_duration
+from kaflow_engine.model.durations import format_duration, is_duration
 from kaflow_engine.model.files.shapes import file_keys
 from kaflow_engine.model.spec import Spec
 
@@ -59,7 +59,7 @@ def _settings(part: Spec, path: tuple[str, ...], config: Config) -> Iterator[Set
                 yield _setting((*here, entry), item, config)
         else:
             field = type(part).model_fields[name]
-            if isinstance(value, int) and _is_duration(field.annotation, field.metadata):
+            if isinstance(value, int) and is_duration(field.annotation, field.metadata):
                 value = format_duration(value)
             yield _setting(here, value, config)
 
@@ -73,11 +73,3 @@ def _setting(path: tuple[str, ...], value: object, config: Config) -> Setting:
     if isinstance(value, str):
         return Setting(key=key, value=masked(key, value), origin=origin)
     return Setting(key=key, value=cast(Shown, value), origin=origin)
-
-
-def _is_duration(annotation: object, metadata: list[object]) -> bool:
-    if any(isinstance(mark, DurationField) for mark in metadata):
-        return True
-    return any(
-        _is_duration(None, list(getattr(part, "__metadata__", ()))) for part in get_args(annotation)
-    )

@@ -9,9 +9,11 @@ from kaflow_engine.model.files.tree import Entries, Node
 from kaflow_engine.model.files.yaml_file import Document, raise_all, read_text, read_yaml
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.pipelines.contract import (
+    NO_TOPICS,
     FunctionKindOf,
     Lowered,
     Role,
+    SharedTopics,
     SourceFile,
     Surroundings,
     no_function,
@@ -62,10 +64,7 @@ class LensesProcessors:
                 one.yaml = file
         for path, each in found.items():
             _complete(path, each, around.environment)
-        read = [
-            (each.wanted, _read(path.name, each, around.function_kind))
-            for path, each in found.items()
-        ]
+        read = [(each.wanted, _read(path.name, each, around)) for path, each in found.items()]
         return Lowered(
             readings=tuple(reading for wanted, reading in read if wanted),
             around=tuple(reading for wanted, reading in read if not wanted),
@@ -102,18 +101,26 @@ def is_processor(root: Node) -> bool:
     return isinstance(root, Entries) and root.get("sql") is not None
 
 
-def processor_from_mapping(root: Node, function_kind: FunctionKindOf = no_function) -> PipelineSpec:
+def processor_from_mapping(
+    root: Node,
+    function_kind: FunctionKindOf = no_function,
+    topics: SharedTopics = NO_TOPICS,
+) -> PipelineSpec:
     """Take a processor that stands inside another file.
 
     Raises:
         ModelError: It holds a mistake.
         Problems: It holds several.
     """
-    return _sound(_reading("processor", None, Document(root=root, mistakes=()), function_kind))
+    document = Document(root=root, mistakes=())
+    return _sound(_reading("processor", None, document, function_kind, topics))
 
 
 def load_processor(
-    path: Path, variables: Mapping[str, str], function_kind: FunctionKindOf = no_function
+    path: Path,
+    variables: Mapping[str, str],
+    function_kind: FunctionKindOf = no_function,
+    topics: SharedTopics = NO_TOPICS,
 ) -> PipelineSpec:
     """Read a processor's file, and the one beside it.
 
@@ -125,10 +132,11 @@ def load_processor(
     sql = path.with_name(name + SQL)
     about = _beside(path.with_name(name))
     document = read_yaml(about, variables) if about is not None else None
-    return _sound(_reading(name, _text(sql) if sql.exists() else None, document, function_kind))
+    text = _text(sql) if sql.exists() else None
+    return _sound(_reading(name, text, document, function_kind, topics))
 
 
-def _read(name: str, files: _Files, function_kind: FunctionKindOf) -> Reading:
+def _read(name: str, files: _Files, around: Surroundings) -> Reading:
     about = files.yaml.document if files.yaml is not None else None
     try:
         if files.yaml is not None and files.yaml.mistake is not None:
@@ -137,16 +145,20 @@ def _read(name: str, files: _Files, function_kind: FunctionKindOf) -> Reading:
     except ModelError as mistake:
         assert files.sql is not None
         return unreadable(files.sql.path, mistake, name)
-    return _reading(name, sql, about, function_kind)
+    return _reading(name, sql, about, around.function_kind, around.topics)
 
 
 def _reading(
-    name: str, sql: SourceText | None, about: Document | None, function_kind: FunctionKindOf
+    name: str,
+    sql: SourceText | None,
+    about: Document | None,
+    function_kind: FunctionKindOf,
+    topics: SharedTopics,
 ) -> Reading:
     # Projects without processors load without sqlglot.
     from kaflow_engine.model.lenses.processors import read_processor
 
-    return read_processor(name, sql, about, function_kind)
+    return read_processor(name, sql, about, function_kind, topics)
 
 
 def _text(path: Path) -> SourceText:

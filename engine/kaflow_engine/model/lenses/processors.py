@@ -1,34 +1,34 @@
 """Processor files → pipelines: the SQL, what the YAML says of it, and the tree of both."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kaflow_engine.errors import Location, ModelError, UnknownName
+from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.reading import build, check_keys, salvage
 from kaflow_engine.model.files.tree import (
     Entries,
     Entry,
     Node,
     Scalar,
-    find,
     from_plain,
     lay_over,
 )
 from kaflow_engine.model.files.yaml_file import Document, in_order
-from kaflow_engine.model.key_formats import KEY_TYPES, TEXT, KeyFormat, of_value, window_of
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.lowering.program import lower_processor
-from kaflow_engine.model.lenses.lowering.sources import Declared
-from kaflow_engine.model.lenses.specs import SHAPE, ProcessorSpec, ProcessorTopicSpec, struct_type
-from kaflow_engine.model.pipelines.contract import FunctionKindOf
+from kaflow_engine.model.lenses.specs import SHAPE, ProcessorSpec
+from kaflow_engine.model.lenses.topics import declared, together, topics_tree, wrong_topics
+from kaflow_engine.model.pipelines.contract import NO_TOPICS, FunctionKindOf, SharedTopics
 from kaflow_engine.model.pipelines.loader import Reading, read_pipeline
 from kaflow_engine.model.sources.nulls import NullChecks
+from kaflow_engine.model.sources.schema_first import SchemaFirst
 
 _TAKEN_OVER = ("description", "owners", "group")
-_OF_PROCESSORS = ("key_columns", "nullable")
-"""What a pipeline file does not say of topics."""
-_RENAMED = {"processor_id": "id", "runners": "partitions"}
+_SCHEMAS = (
+    "declare topics.{topic}.columns in the processor's YAML or in kaflow.yaml, or topics.{topic}."
+    "format where the schema is registered: no sample is taken of records"
+)
+_RENAMED = {"processor_id": "id", "application_id": "consumer_group", "runners": "partitions"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,11 @@ class _About:
 
 
 def read_processor(
-    name: str, sql: SourceText | None, about: Document | None, function_kind: FunctionKindOf
+    name: str,
+    sql: SourceText | None,
+    about: Document | None,
+    function_kind: FunctionKindOf,
+    shared: SharedTopics = NO_TOPICS,
 ) -> Reading:
     """Read a processor.
 
@@ -51,6 +55,7 @@ def read_processor(
         sql: Of a file of its own; None: the YAML holds it.
         about: Its YAML, if there is one.
         function_kind: Knows the functions of the project.
+        shared: What the configuration says of topics.
     """
     said = _about(about)
     given = said.tree.get("sql") if said else None
@@ -67,17 +72,26 @@ def read_processor(
         wrong = [] if mistakes else [_no_text(start)]
         return Reading(at=start, name=name, mistakes=in_order([*mistakes, *wrong]))
     spec = said.spec if said else None
-    lowered = lower_processor(sql, _declared(spec), function_kind)
-    mistakes += lowered.mistakes
+    topics = together(spec.topics if spec else {}, shared.specs)
+    lowered = lower_processor(sql, declared(topics), function_kind)
+    read = {name: shared.specs[name] for name in lowered.reads if name in shared.specs}
+    mistakes += [*lowered.mistakes, *wrong_topics(read, shared.tree)]
     if mistakes:
         return Reading(at=start, name=name, mistakes=in_order(mistakes))
+    said_of_topics = topics_tree(
+        tree.get("topics") if tree is not None else None, topics, shared.tree, lowered.reads
+    )
     reading = read_pipeline(
-        Document(root=_pipeline(name, tree, spec, lowered.keys, start), mistakes=())
+        Document(root=_pipeline(name, tree, said_of_topics, lowered.keys, start), mistakes=())
     )
     if reading.spec is None:
         return replace(reading, at=start)
     checks = NullChecks(strict=spec.strict_nulls if spec else "on", operands=lowered.operands)
-    beside = {"nulls": checks, "suggestions": lowered.suggestions}
+    beside = {
+        "nulls": checks,
+        "suggestions": lowered.suggestions,
+        "schema_first": SchemaFirst(topics=lowered.reads, way_out=_SCHEMAS),
+    }
     return replace(reading, at=start, spec=reading.spec.model_copy(update=beside))
 
 
@@ -96,31 +110,9 @@ def _about(document: Document | None) -> _About | None:
         mistakes += built
         spec = salvage(checked.tree, ProcessorSpec, SHAPE, {}, from_plain({"name": "_"}, root.at))
     assert isinstance(checked.tree, Entries)
-    mistakes += _wrong_nullable(spec, checked.tree)
-    mistakes += _keys_without_fields(spec, checked.tree)
+    if spec is not None:
+        mistakes += wrong_topics(spec.topics, checked.tree)
     return _About(tree=checked.tree, spec=spec, mistakes=tuple(mistakes))
-
-
-def _wrong_nullable(spec: ProcessorSpec | None, tree: Entries) -> Iterator[ModelError]:
-    for name, topic in spec.topics.items() if spec is not None else ():
-        known = topic.columns or {}
-        for place, field in enumerate(topic.nullable):
-            if field.partition(".")[0].lower() in map(str.lower, known):
-                continue
-            node = find(tree, ("topics", name, "nullable", place))
-            yield UnknownName("column", field, known, node.at if node else tree.at)
-
-
-def _keys_without_fields(spec: ProcessorSpec | None, tree: Entries) -> Iterator[ModelError]:
-    for name, topic in spec.topics.items() if spec is not None else ():
-        plain = topic.key_format in ("int", "long", "bytes")
-        if topic.key_columns and (plain or window_of(topic.key_format) is not None):
-            node = find(tree, ("topics", name, "key_columns"))
-            yield ModelError(
-                f"keys of '{name}' are {topic.key_format}, and have no fields",
-                node.at if node else tree.at,
-                "remove key_columns: such a key is one value, _key",
-            )
 
 
 def _inside(text: Scalar) -> SourceText:
@@ -141,41 +133,8 @@ def _indent(at: Location, first: str) -> int | None:
     return None if found < 0 else found
 
 
-def _declared(spec: ProcessorSpec | None) -> Mapping[str, Declared]:
-    topics = spec.topics if spec is not None else {}
-    return {
-        name: Declared(
-            format=topic.format,
-            key=_key_fields(topic),
-            key_form=_struct_form(topic),
-            whole=next(iter(topic.columns or {"value": ""})) if topic.format == "raw" else None,
-            columns=None if topic.columns is None else frozenset(map(str.lower, topic.columns)),
-            nullable=frozenset(map(str.lower, topic.nullable)),
-        )
-        for name, topic in topics.items()
-    }
-
-
-def _key_fields(topic: ProcessorTopicSpec) -> Mapping[str, str] | None:
-    """Return the fields of keys, with a window those of that."""
-    window = window_of(topic.key_format)
-    if window is None:
-        return topic.key_columns or None
-    kind = KEY_TYPES[of_value(topic.key_format)] or topic.key_type or TEXT
-    times = ["window.start", *(["window.end"] if window == "session" else [])]
-    return {"value": kind, **dict.fromkeys(times, "BIGINT")}
-
-
-def _struct_form(topic: ProcessorTopicSpec) -> KeyFormat | None:
-    match topic.key_format:
-        case "json" | "avro" if topic.key_columns:
-            return topic.key_format
-        case form:
-            return form if window_of(form) is not None else None
-
-
 def _pipeline(
-    name: str, about: Entries | None, spec: ProcessorSpec | None, keys: Entries, start: Location
+    name: str, about: Entries | None, topics: Node, keys: Entries, start: Location
 ) -> Entries:
     """Lay what the SQL says over what the YAML says."""
     base = [Entry(key="name", at=start, value=from_plain(name, start))]
@@ -186,31 +145,11 @@ def _pipeline(
             base.append(entry)
         elif entry.key in _RENAMED:
             base.append(replace(entry, key=_RENAMED[entry.key]))
-        elif entry.key == "topics":
-            base.append(replace(entry, value=_topics(entry.value, spec)))
+    if topics != Entries(at=topics.at, entries=()):
+        base.append(Entry(key="topics", at=topics.at, value=topics))
     tree = lay_over(Entries(at=start, entries=tuple(base)), keys)
     assert isinstance(tree, Entries)
     return tree
-
-
-def _topics(topics: Node, spec: ProcessorSpec | None) -> Node:
-    """Return what a pipeline file says of topics."""
-    if not isinstance(topics, Entries):
-        return topics
-    return replace(topics, entries=tuple(_plain(topics, spec.topics if spec else {})))
-
-
-def _plain(topics: Entries, specs: Mapping[str, ProcessorTopicSpec]) -> Iterator[Entry]:
-    for entry in topics.entries:
-        if not isinstance(entry.value, Entries):
-            yield entry
-            continue
-        kept = [each for each in entry.value.entries if each.key not in _OF_PROCESSORS]
-        spec = specs.get(entry.key)
-        if spec is not None and spec.key_columns and _struct_form(spec) and spec.key_type is None:
-            kind = from_plain(struct_type(spec.key_columns), entry.at)
-            kept.append(Entry(key="key_type", at=entry.at, value=kind))
-        yield replace(entry, value=replace(entry.value, entries=tuple(kept)))
 
 
 def _two_texts(given: Location, file: Location) -> ModelError:

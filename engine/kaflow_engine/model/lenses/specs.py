@@ -7,7 +7,7 @@ from pydantic import Field
 from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.names import Filled, GroupName, Name
 from kaflow_engine.model.sources.nulls import Strictness
-from kaflow_engine.model.sources.topic_specs import TopicSpec
+from kaflow_engine.model.sources.topic_specs import TopicSchemaSpec
 from kaflow_engine.model.spec import Spec
 
 
@@ -25,15 +25,6 @@ def struct_type(fields: Mapping[str, str]) -> str:
     return f"STRUCT({', '.join(parts)})"
 
 
-class ProcessorTopicSpec(TopicSpec):
-    """How one input topic is read."""
-
-    key_columns: dict[str, Filled] = Field(default={})
-    """Fields of a key that is a JSON object with their types; a field of a field is `a.b`."""
-    nullable: tuple[Filled, ...] = ()
-    """Those of `columns` that can be NULL; a field of a field is `a.b`."""
-
-
 class ProcessorSpec(Spec):
     """A processor, without what its SQL says."""
 
@@ -41,6 +32,8 @@ class ProcessorSpec(Spec):
     """None: that of the file."""
     processor_id: Name | None = None
     """Names the processor's state, markers and consumer group; None: the name."""
+    application_id: Filled | None = None
+    """A consumer group that has read the topics before; None: the processor has one of its own."""
     sql: Filled | None = None
     """None: it stands in a file of the same name that ends in `.processor.sql`."""
     runners: int | None = Field(default=None, gt=0, le=256)
@@ -50,7 +43,7 @@ class ProcessorSpec(Spec):
     group: GroupName | None = None
     strict_nulls: Strictness = "on"
     """Whether an expression that can be NULL may stand where Lenses takes none."""
-    topics: dict[str, ProcessorTopicSpec] = Field(default={})
+    topics: dict[str, TopicSchemaSpec] = Field(default={})
 
 
 SHAPE = Shape(noun="key", later={})

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from kaflow_engine.errors import ModelError
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.files.tree import Entries
 from kaflow_engine.model.files.yaml_file import Document
 from kaflow_engine.model.pipelines.loader import Reading
+from kaflow_engine.model.sources.topic_specs import TopicSchemaSpec
 from kaflow_engine.model.specs import PipelineSpec
 
 FunctionKindOf = Callable[[str], Literal["function", "aggregate"] | None]
@@ -42,6 +44,18 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedTopics:
+    """What the configuration says of topics, for front ends that ask it."""
+
+    specs: Mapping[str, TopicSchemaSpec]
+    tree: Entries
+    """The same under `topics`, each key with its place."""
+
+
+NO_TOPICS = SharedTopics(specs={}, tree=Entries(at=Location(""), entries=()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What files of a front end may refer to."""
 
@@ -52,6 +66,7 @@ class Surroundings:
     environment: Mapping[str, str]
     """Environment variables that the configuration allows."""
     function_kind: FunctionKindOf = no_function
+    topics: SharedTopics = NO_TOPICS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Literal
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.shapes import file_keys, inside
-from kaflow_engine.model.files.tree import Entries, Node
+from kaflow_engine.model.files.tree import Entries, Node, Scalar
 from kaflow_engine.model.spec import Spec
 from kaflow_engine.model.specs import PipelineSpec
 
@@ -58,10 +58,16 @@ def _signs(
         name = f"{above}{entry.key}"
         if here is None and there is None:
             continue
-        if here is None or there is None:
-            yield _Sign("configuration" if here else "pipeline", name, entry.at)
+        if here is None:
+            yield _Sign("pipeline", name, entry.at)
             continue
         below = inside(config.model_fields[here[1]].annotation).spec
+        if there is None:
+            if below is None or not isinstance(
+                entry.value, Scalar
+            ):  # `sql: SELECT …` is no section
+                yield _Sign("configuration", name, entry.at)
+            continue
         beside = inside(pipeline.model_fields[there[1]].annotation).spec
         if below is not None and beside is not None:
             yield from _signs(entry.value, below, beside, f"{name}.")

@@ -89,3 +89,12 @@ class TopicSpec(RecordsSpec):
     key_format: KeyFormat = "text"
     key_type: Filled | None = None
     """DuckDB type of a key that is JSON."""
+
+
+class TopicSchemaSpec(TopicSpec):
+    """How one topic is read by a front end that takes no columns from records."""
+
+    key_columns: dict[str, Filled] = Field(default={})
+    """Fields of a key that is a JSON object with their types; a field of a field is `a.b`."""
+    nullable: tuple[Filled, ...] = ()
+    """Those of `columns` that can be NULL; a field of a field is `a.b`."""

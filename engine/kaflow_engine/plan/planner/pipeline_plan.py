@@ -151,6 +151,8 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
 
 def _as_written(notice: NeedsSchema, spec: PipelineSpec) -> NeedsSchema:
     """Say of what is not known where the file at hand would declare it."""
+    if spec.schema_first is not None:
+        notice.hint = spec.schema_first.way_out.format(topic="<topic>")
     if spec.brought.columns_key is not None:
         notice.hint = (
             f"declare them under {spec.brought.columns_key}, or let the topic have a first record"

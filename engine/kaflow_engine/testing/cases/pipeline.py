@@ -12,6 +12,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.configuration.preprocessors import rewriter
+from kaflow_engine.model.configuration.shared_topics import shared_topics
 from kaflow_engine.model.files.streamling_files import JSON, is_streamling, may_be_streamling
 from kaflow_engine.model.files.tree import Entries, Scalar, describe
 from kaflow_engine.model.files.variables import variables_of_authors
@@ -86,14 +87,14 @@ def _spec(case: Case, around: Surroundings, config: Config) -> PipelineSpec:
     match node:
         case Entries() if is_processor(node):
             use_functions(config)
-            return processor_from_mapping(node, function_kind)
+            return processor_from_mapping(node, function_kind, shared_topics(config))
         case Entries() if is_streamling(node):
             return streamling_from_mapping(node, CASE, config.vars)
         case Entries():
             return pipeline_from_mapping(node, node.at, known)
         case Scalar(text=str(text)) if text.endswith((PROCESSOR_SQL, *PROCESSOR_YAML)):
             use_functions(config)
-            return load_processor(here / text, known, function_kind)
+            return load_processor(here / text, known, function_kind, shared_topics(config))
         case Scalar(text=str(text)) if text.endswith((*SUFFIXES, JSON)):
             if _is_topology(here / text):
                 return load_streamling(here / text, known, rewriter(config), config.vars)

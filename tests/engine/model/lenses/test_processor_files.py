@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.outputs.new_topic import NewTopicSpec
 from kaflow_engine.model.outputs.output_specs import SchemaSpec
 from kaflow_engine.model.project import load_project, read_project
@@ -178,3 +179,30 @@ def test_a_mistake_of_a_neighbour_does_not_matter() -> None:
     found = read_project([Path("pipelines/a.processor.sql")], variables={})
     assert [each.name for each in found.pipelines] == ["a"]
     assert found.mistakes == ()
+
+
+def test_the_configuration_says_what_a_processor_does_not_of_topics() -> None:
+    shared = {
+        "t": {"columns": {"a": "INTEGER", "b": "VARCHAR"}, "lateness": "1m", "nullable": ["b"]},
+        "other": {"columns": {"x": "INTEGER"}},
+    }
+    write(kaflow__yaml={"topics": shared}, daily__processor__sql=SQL)
+    config = load_config(Path("kaflow.yaml"), {})
+    (spec,) = load_project([Path()], config, variables={}).pipelines
+    assert [*spec.topics] == ["t"]
+    assert spec.topics["t"].columns == {"a": "INTEGER", "b": "VARCHAR"}
+    assert spec.place("topics", "t", "columns") == Location("kaflow.yaml:4")
+    about: dict[str, Any] = {"topics": {"t": {"columns": {"a": "BIGINT"}, "nullable": []}}}
+    write(daily__processor__yaml=about)
+    (spec,) = load_project([Path()], config, variables={}).pipelines
+    assert (spec.topics["t"].columns, spec.topics["t"].lateness) == ({"a": "BIGINT"}, 60_000)
+    write(kaflow__yaml={"topics": {"t": {"columns": {"a": "INTEGER"}, "nullable": ["b"]}}})
+    Path("daily.processor.yaml").unlink()
+    with pytest.raises(ModelError, match=r"kaflow\.yaml:5: unknown column 'b'"):
+        load_project([Path()], load_config(Path("kaflow.yaml"), {}), variables={})
+
+
+def test_an_application_id_is_a_consumer_group() -> None:
+    sql = f"SET auto.offset.reset='latest';\n{SQL}"
+    write(daily__processor__sql=sql, daily__processor__yaml={"application_id": "lenses.app-1"})
+    assert (one(".").consumer_group, one(".").auto_offset_reset) == ("lenses.app-1", "latest")

@@ -23,6 +23,7 @@ from kaflow_engine.model.lenses.lowering.output_topics import (
     topics_that_are_not_written,
 )
 from kaflow_engine.model.lenses.lowering.queries import NEW_KEY, LoweredQuery, lower_query
+from kaflow_engine.model.lenses.lowering.reads import first_reads
 from kaflow_engine.model.lenses.lowering.settings import Settings, read_settings
 from kaflow_engine.model.lenses.lowering.sources import (
     Declared,
@@ -36,6 +37,7 @@ from kaflow_engine.model.lenses.lowering.tree import Part, entry, pipeline_tree
 from kaflow_engine.model.lenses.lowering.writer import quoted
 from kaflow_engine.model.pipelines.contract import FunctionKindOf, no_function
 from kaflow_engine.model.sources.nulls import Operand
+from kaflow_engine.model.sources.schema_first import FirstRead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,8 @@ class LoweredProcessor:
     """Which may be NULL, and must not."""
     suggestions: tuple[Suggestion, ...] = ()
     """What could be said better."""
+    reads: Mapping[str, FirstRead] = field(default_factory=dict[str, FirstRead])
+    """The topics that it reads."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,6 +110,7 @@ def lower_processor(
         mistakes=(*wrong, *apart),
         operands=tuple(parts.operands),
         suggestions=suggestions(statements, settings, source),
+        reads=first_reads(statements, source),
     )
 
 

@@ -14,6 +14,8 @@ class Settings:
     """What the settings of a processor say."""
 
     delivery: str | None = None
+    begin: str | None = None
+    """Where events begin."""
     on_error: str | None = None
     """Of the topics that are read."""
     dead_letters: str | None = None
@@ -123,9 +125,7 @@ def _taken(found: Settings, setting: Setting, name: str, source: SourceText) -> 
     check = _Checks(setting, name, source)
     match name:
         case "auto.offset.reset":
-            check.one_of(
-                "earliest", "set kafka.consumer.autoOffsetReset in kaflow.yaml for another start"
-            )
+            return replace(found, begin=check.one_of(("earliest", "latest")))
         case "enable.auto.commit":
             check.one_of("false", "remove it: offsets are kept with the state of each batch")
         case "commit.interval.ms":

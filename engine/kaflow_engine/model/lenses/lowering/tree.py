@@ -86,6 +86,8 @@ def pipeline_tree(
         entries.append(entry("emission", {"type": "immediate"}, start))
     if settings.delivery is not None:
         entries.append(entry("delivery", settings.delivery, start))
+    if settings.begin is not None:
+        entries.append(entry("auto_offset_reset", settings.begin, start))
     if settings.dead_letters is not None:
         entries.append(entry("dead_letters", {"topic": settings.dead_letters}, start))
     shown = tuple(each for each in entries if each.value != Entries(at=start, entries=()))
