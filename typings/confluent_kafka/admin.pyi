@@ -29,6 +29,11 @@ class AdminClient:
         alter_consumer_group_offsets_request: Sequence[ConsumerGroupTopicPartitions],
         **options: Any,
     ) -> dict[str, Future[ConsumerGroupTopicPartitions]]: ...
+    def list_consumer_group_offsets(
+        self,
+        list_consumer_group_offsets_request: Sequence[ConsumerGroupTopicPartitions],
+        **options: Any,
+    ) -> dict[str, Future[ConsumerGroupTopicPartitions]]: ...
     def delete_records(
         self, topic_partition_offsets: Sequence[TopicPartition], **options: Any
     ) -> dict[TopicPartition, Future[Any]]: ...

@@ -70,6 +70,11 @@ class Flow:
     """Only what belongs to driving records of its range is delivered; None: everything."""
     letters: ConnectorSink | Literal["files"] | None = None
     """Where dead letters go instead of to their topic: a table, or files beside the state."""
+    consumer_group: str | None = None
+    """Where offsets are reported, and at whose committed offsets events begin; None: a group of
+    the pipeline's own, and they begin as the configuration says."""
+    auto_offset_reset: Literal["earliest", "latest"] | None = None
+    """Where events begin otherwise; None: as the configuration says."""
     cluster: str = ""
     """Where the topic of dead letters is, and the one that knows its runs; empty: where topics are
     that name none."""

@@ -13,7 +13,7 @@ from kaflow_engine.connectors.kafka.admin import (
     topic_settings,
 )
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_consumer, open_producer
-from kaflow_engine.connectors.kafka.consumer_group import GroupCommitter
+from kaflow_engine.connectors.kafka.consumer_group import GroupCommitter, committed_offsets
 from kaflow_engine.connectors.kafka.run_log.transactions import open_transactional
 from kaflow_engine.connectors.kafka.topics import TooFewBrokers
 from kaflow_engine.errors import SourceError
@@ -96,3 +96,5 @@ def test_a_group_commit_is_visible(kafka: KafkaSettings, unique: str) -> None:
     places = consumer.committed([TopicPartition(unique, p) for p in (0, 1)], timeout=10)
     consumer.close()
     assert [place.offset for place in places] == [4, 0]
+    assert committed_offsets(kafka, unique, {unique: 2}) == {unique: {0: 4, 1: 0}}
+    assert committed_offsets(kafka, f"{unique}.other", {unique: 2}) == {unique: {}}

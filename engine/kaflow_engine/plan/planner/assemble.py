@@ -98,6 +98,8 @@ def assemble(parts: PlanParts) -> Flow:
         sinks=sinks,
         partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
         dead_letter_topic=dead_letter_topic(spec),
+        consumer_group=spec.consumer_group,
+        auto_offset_reset=spec.auto_offset_reset,
         cluster=home_cluster(spec),
         letters=letters_apart(spec),
         delivery=spec.delivery,

@@ -38,6 +38,8 @@ _OF_HOME: dict[str, Any] = {"cluster": True}
 """What is in no cluster that has a name is written as before there were several."""
 _WITHOUT_KEY_SCHEMA: dict[str, Any] = {"key_schema": True, "key_schema_id": True}
 """Topics whose keys have no schema are written as before keys could."""
+_OF_BEGINNINGS = ("consumer_group", "auto_offset_reset")
+"""Plans that leave these to the configuration are written as before they could say them."""
 _IN_TOPIC: dict[str, Any] = {"letters": True}
 _WITHOUT_AGGREGATES: dict[str, Any] = {"retired_states": True}
 _WITHOUT_BEGINNINGS: dict[str, Any] = {"begins": True}
@@ -89,6 +91,7 @@ def plan_text(plan: Flow) -> str:
         **({"sinks": sinks} if sinks else {}),
         **({} if plan.cluster else _OF_HOME),
         **({} if plan.letters else _IN_TOPIC),
+        **{name: True for name in _OF_BEGINNINGS if getattr(plan, name) is None},
         **({} if numbered else {"retired": True}),
         **({"operators": by_operator} if by_operator else {}),
         **({} if plan.retired_states else _WITHOUT_AGGREGATES),

@@ -53,10 +53,9 @@ class GroupReporter:
 
 
 def group_reporter(inputs: InputTopics, plan: Flow, group: str | None) -> GroupReporter | None:
-    """Return what reports the offsets of a stream in its topics, to the group of that name in each
-    of their clusters; None where it has none to show, as
-    a backfill."""
+    """Return what reports the offsets of a stream in its topics, to its group, or else to that of
+    the configuration, in each of their clusters; None where it has none to show, as a backfill."""
     topics = frozenset(topic.name for topic in plan.sources if topic.connector is None)
     if plan.backfill is not None or not topics:
         return None
-    return GroupReporter(inputs, group or f"kaflow-{plan.pipeline}", topics)
+    return GroupReporter(inputs, plan.consumer_group or group or f"kaflow-{plan.pipeline}", topics)

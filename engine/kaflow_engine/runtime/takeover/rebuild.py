@@ -22,6 +22,7 @@ from kaflow_engine.runtime.source.history import Histories
 from kaflow_engine.runtime.source.inputs import Inputs
 from kaflow_engine.runtime.source.offsets import merged, only
 from kaflow_engine.runtime.takeover.fencing import last_epoch
+from kaflow_engine.runtime.takeover.group_offsets import from_committed
 from kaflow_engine.runtime.takeover.open_state import NewState, PlanChange, new_stream_state
 from kaflow_engine.runtime.tasks.outputs import NO_CONNECTIONS
 from kaflow_engine.state.log.approval import (
@@ -160,7 +161,7 @@ def new_state_of(
 
     Args:
         plan: What is to run.
-        config: Says where event topics begin.
+        config: Says where event topics begin, unless the plan does.
         inputs: What it reads.
         now: Epoch milliseconds.
         histories: Where topics begin in files.
@@ -169,11 +170,14 @@ def new_state_of(
     if plan.backfill is not None:
         root = Path(config.state.rocksdb.path).absolute()
         return partial(new_backfill_state, plan, plan.backfill, root, inputs.topics, now, histories)
-    reset = config.kafka.consumer.auto_offset_reset
+    reset = plan.auto_offset_reset or config.kafka.consumer.auto_offset_reset
     if rebuild is not None and rebuild.approval.begin != "continue":
         reset = rebuild.approval.begin
     new_state = partial(new_stream_state, plan, inputs, reset, now, histories)
-    return new_state if rebuild is None else continued(new_state, plan, rebuild)
+    if rebuild is not None:
+        return continued(new_state, plan, rebuild)
+    group = plan.consumer_group
+    return new_state if group is None else from_committed(new_state, plan, inputs, group)
 
 
 def continued(new_state: NewState, plan: Flow, rebuild: Rebuild) -> NewState:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kaflow_engine.connectors.kafka.admin import offsets, require, topic_settings
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.consumer_group import committed_offsets
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.connectors.sources.contract import StartPolicy
 from kaflow_engine.errors import SourceUnfit
@@ -126,6 +127,24 @@ class InputTopics:
             answered = offsets(some.kafka, asked, when, committed=committed)
             found |= {some.names[topic]: ends for topic, ends in answered.items()}
         return found
+
+    def committed(self, group: str, counts: Mapping[str, int]) -> dict[str, dict[int, int]]:
+        """Return the offsets that a consumer group has committed, in the cluster of each topic.
+
+        Args:
+            group: Its name.
+            counts: Topic to its partitions.
+
+        Raises:
+            SourceError: No broker of a cluster answers.
+        """
+        return {
+            some.names[topic]: offsets
+            for some in self.by_cluster(counts)
+            for topic, offsets in committed_offsets(
+                some.kafka, group, {topic: counts[name] for topic, name in some.names.items()}
+            ).items()
+        }
 
     def settings(self, name: str) -> dict[str, str]:
         """Return the settings of a topic as its brokers hold them; empty where they do not say."""
