@@ -28,6 +28,8 @@ def test_a_processor_from_its_creation_to_its_end(broker, unique, tmp_path, monk
     assert producer.flush(30) == 0
     source = tmp_path / f"{unique}.processor.sql"
     source.write_text(SQL.format(name=unique))
+    about = f"topics: {{{unique}: {{columns: {{id: VARCHAR, n: INTEGER}}}}}}\n"
+    source.with_suffix(".yaml").write_text(about)
     project = Live(tmp_path / "shop", broker.bootstrap)
     monkeypatch.chdir(project.folder)
     monkeypatch.setenv("KAFKA_BROKERS", broker.bootstrap)
