@@ -56,6 +56,8 @@ class Capabilities:
     """Whether its sinks hear of batches that are committed: each is a `FinalizingSink`."""
     measures: bool = False
     """Whether its sinks measure on the driver: each is a `MeasuringSink`."""
+    readable: bool = False
+    """Whether rows can be read back, for checks: what opens its outputs is a `ReadableOutlet`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +172,7 @@ class FinalizingSink(Sink, Finalizing, Protocol):
 
 
 class MeasuringSink(Sink, Protocol):
-    """A sink that measures on the driver."""
+    """One output that measures, too, on the driver."""
 
     def measured(self) -> Measured:
         """Return what was measured since this was asked last."""

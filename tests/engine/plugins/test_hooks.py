@@ -16,6 +16,7 @@ from kaflow_engine.api.hooks import (
     SinkAway,
     SinkHooks,
     SinkUnfit,
+    TransformAway,
     TransformHooks,
     TransformUnfit,
 )
@@ -23,7 +24,9 @@ from kaflow_engine.connectors.contract import FinishedBatch, Output, Owner, Task
 from kaflow_engine.connectors.hooked.sink import HookedSink, hook_rows
 from kaflow_engine.measures import Measure, Series
 from kaflow_engine.model.columns import Column
+from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.plugins.installed import SINKS, TRANSFORMS, loaded
+from kaflow_engine.runtime.batch.task_metrics import measured, with_measures_of
 from kaflow_engine.testing.sink_laws import OURS, rows_of
 from tests.plugins.basic_plugin import FilterTransform
 
@@ -47,7 +50,6 @@ class Said(SinkHooks):
     async def process_batch(self, data: pa.RecordBatch) -> None:
         assert asyncio.get_running_loop() is self.loop
         CALLED.append(("rows", *data["n"].to_pylist(), *data["_gs_op"].to_pylist()))
-        self.given.metrics.count("rows", data.num_rows, table="t")
 
     def process_checkpoint_marker(self, epoch: int) -> None:
         CALLED.append(("marker", epoch))
@@ -98,9 +100,6 @@ def test_a_sink_hears_of_a_batch_before_and_after_it_is_committed() -> None:
         ("terminate",),
     ]
     assert not sink.delivered(2)
-    counted = Series("count", "plugin_acme_said_rows", (("table", "t"),))
-    assert sink.measured() == {counted: Measure(3.0)}
-    assert sink.measured() == {}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +151,11 @@ def test_a_row_that_goes_has_its_key(changes: bool, said: list[Mapping[str, Any]
 @pytest.mark.parametrize(
     ("raised", "error", "said"),
     [
-        (ConnectionResetError("gone"), SinkAway, "sink 'acme.said:rows', process_batch: Conn"),
+        (
+            ConnectionResetError("gone"),
+            SinkAway,
+            "sink 'acme.said:rows' fails at 'process_batch': Conn",
+        ),
         (SinkAway("later"), SinkAway, "later"),
         (KeyError("n"), SinkUnfit, "sink 'acme.said:rows' fails at 'process_batch': KeyError: 'n'"),
     ],
@@ -165,6 +168,36 @@ def test_what_a_hook_raises(raised: Exception, error: type[Exception], said: str
     with pytest.raises(error) as caught:
         HookedSink(Raising, OUTPUT, OURS).commit(batch(1, [1]))
     assert str(caught.value).startswith(said)
+
+
+def test_what_a_sink_measures_counts_with_its_batch() -> None:
+    class Counting(Said):
+        async def process_batch(self, data: pa.RecordBatch) -> None:
+            self.given.metrics.count("taken", data.num_rows, kind="x")
+
+    sink = HookedSink(Counting, OUTPUT, OURS)
+    sink.commit(batch(1, [1, 2]))
+    report = with_measures_of((sink,), BatchReport())
+    taken = Series("count", "plugin_acme_said_taken", (("kind", "x"),))
+    assert measured((), report) == ((taken, Measure(2.0)),)
+    assert with_measures_of((sink,), report) is report
+
+
+@pytest.mark.parametrize("hook", ["initialize", "process_checkpoint_marker"])
+@pytest.mark.parametrize(
+    ("raised", "error"), [(TimeoutError(), TransformAway), (KeyError("n"), TransformUnfit)]
+)
+def test_what_a_hook_of_a_transform_raises(
+    hook: str, raised: Exception, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: Heard, *given: object) -> None:
+        raise raised
+
+    fails.__name__ = hook
+    monkeypatch.setattr(Heard, hook, fails)
+    made = Heard().open(given_transform(Heard(), {"makes": "all"}, 1))
+    with pytest.raises(error, match=f"transform '.*' fails at '{hook}': {type(raised).__name__}"):
+        made(pa.table({"n": [1], "g": ["a"]}))
 
 
 def test_a_filter_says_of_which_row_each_is() -> None:

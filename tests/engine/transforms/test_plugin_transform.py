@@ -214,7 +214,7 @@ def test_it_is_not_called_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "text"),
     [
-        ("away", TransformAway, "plugin 'acme.marked' of 's': ConnectionError: refused"),
+        ("away", TransformAway, "plugin 'acme.marked' of 's' failed: ConnectionError: refused"),
         ("unfit", TransformUnfit, "the key is wrong"),
         ("no column", TransformUnfit, "plugin 'acme.marked' of 's' gives no column 'mark'"),
         (

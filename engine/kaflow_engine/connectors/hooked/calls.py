@@ -1,15 +1,12 @@
-"""Hooks are called alike, be they plain or `async`, and fail alike."""
+"""Hooks are called alike, be they plain or `async`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TypeVar
 from weakref import finalize
 
 from pydantic import BaseModel, ConfigDict
-
-from kaflow_engine.errors import KaflowError, SinkAway, SinkUnfit
 
 T = TypeVar("T")
 
@@ -49,25 +46,3 @@ class Calls:
 
 async def _awaited(found: Awaitable[T]) -> T:
     return await found
-
-
-@contextmanager
-def hook_errors(called: str, hook: str) -> Generator[None]:
-    """Translate what a hook raises in the block.
-
-    Raises:
-        KaflowError: It has raised it.
-        SinkAway: A connection broke, or it took too long: it may heal.
-        SinkUnfit: It raised something else: someone must act.
-    """
-    try:
-        yield
-    except KaflowError:
-        raise
-    except (ConnectionError, TimeoutError) as error:
-        raise SinkAway(f"{called}, {hook}: {type(error).__name__}: {error}") from error
-    except Exception as error:
-        raise SinkUnfit(
-            f"{called} fails at '{hook}': {type(error).__name__}: {error}",
-            hint="correct the plugin, or the 'options' that it gets; the batch runs again",
-        ) from error

@@ -21,18 +21,14 @@ from kaflow_engine.connectors.contract import (
     Written,
 )
 from kaflow_engine.connectors.holding import Holding
-from kaflow_engine.connectors.hooked.calls import (
-    CONTRACT,
-    AnyOptions,
-    Calls,
-    hook_errors,
-)
+from kaflow_engine.connectors.hooked.calls import CONTRACT, AnyOptions, Calls
 from kaflow_engine.connectors.unheld import UnheldRows
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.records import DELETED, KEY
 from kaflow_engine.measures import Measured, Measures
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plugins.metrics import PluginMetrics
+from kaflow_engine.plugins.raised import OF_SINKS, plugin_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning asks for capabilities only, and it takes long to load
@@ -60,8 +56,8 @@ class GivenSink:
     """The column by which rows replace each other, if any."""
     owner: str
     """Whose numbers the epochs are: another state counts from 1 again."""
-    metrics: PluginMetrics = field(default_factory=lambda: PluginMetrics("", Measures()))
-    """Records what it measures; what it does in a try that fails counts, too."""
+    metrics: PluginMetrics
+    """Records what it measures, which counts with the next commit."""
 
     @property
     def logger(self) -> Logger:
@@ -191,9 +187,9 @@ class HookedSink(UnheldRows):
         self._kind, self._output, self._owner = kind, output, owner
         self._called = f"sink '{output.name}'"
         self._calls = Calls()
+        self._measures = Measures()
         self._object: SinkHooks | None = None
         self._held = 0
-        self._measures = Measures()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -216,8 +212,8 @@ class HookedSink(UnheldRows):
             return
         rows = rows_of_notes(self._output, batch.notes)
         for part in hook_rows(self._output, rows) if rows is not None and rows.num_rows else ():
-            self._call("process_batch", sink.process_batch, part)
-        self._call("process_checkpoint_marker", sink.process_checkpoint_marker, batch.number)
+            self._call(sink.process_batch, part)
+        self._call(sink.process_checkpoint_marker, batch.number)
         if sink.guarantee == "exactly_once":
             self._held = batch.number
 
@@ -227,17 +223,16 @@ class HookedSink(UnheldRows):
 
     def finalized(self, batch: int) -> None:
         """Say that a batch is committed."""
-        hook = self._begun().process_checkpoint_finalizer
-        self._call("process_checkpoint_finalizer", hook, batch)
+        self._call(self._begun().process_checkpoint_finalizer, batch)
 
     def measured(self) -> Measured:
-        """Return what it has measured since this was asked last."""
+        """Return what its object has measured since."""
         return self._measures.handed_over()
 
     def ended(self) -> None:
         """Let it end."""
         if self._object is not None:
-            self._call("terminate", self._object.terminate)
+            self._call(self._object.terminate)
             self._object = None
         self._calls.close()
 
@@ -245,9 +240,9 @@ class HookedSink(UnheldRows):
         if self._object is None:
             made = self._kind()
             made.given = self._given(made.options)
-            self._call("initialize", made.initialize)
+            self._call(made.initialize)
             if made.guarantee == "exactly_once":
-                self._held = int(self._call("last_epoch", made.last_epoch) or 0)
+                self._held = int(self._call(made.last_epoch) or 0)
             self._object = made
         return self._object
 
@@ -263,8 +258,8 @@ class HookedSink(UnheldRows):
             metrics=PluginMetrics(output.name.partition(":")[0], self._measures),
         )
 
-    def _call(self, name: str, hook: Any, *given: object) -> Any:
-        with hook_errors(self._called, name):
+    def _call(self, hook: Any, *given: object) -> Any:
+        with plugin_errors(OF_SINKS, self._called, f"fails at '{hook.__name__}'"):
             return self._calls(hook, *given)
 
 

@@ -5,13 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from kaflow_engine.connectors.hooked.calls import (
-    CONTRACT,
-    AnyOptions,
-    Calls,
-    hook_errors,
-)
+from kaflow_engine.connectors.hooked.calls import CONTRACT, AnyOptions, Calls
 from kaflow_engine.plugins.finalizing import Finalizing
+from kaflow_engine.plugins.raised import OF_TRANSFORMS, plugin_errors
 from kaflow_engine.plugins.transforms import GivenTransform, NewRows, TransformUnfit
 
 if TYPE_CHECKING:
@@ -96,16 +92,14 @@ class _Transforming:
 
         hooks, calls = self._object, self._calls
         if not self._begun:
-            with hook_errors(f"transform '{hooks.given.name}'", "initialize"):
-                calls(hooks.initialize)
+            _call(hooks, calls, hooks.initialize)
             self._begun = True
         places = pa.array(range(rows.num_rows), pa.int64())
         (data,) = rows.append_column(PLACE, places).combine_chunks().to_batches()
         made = calls(hooks.process_batch, data)
         found = made if isinstance(made, NewRows) else _new_rows(made, hooks.given.name, data)
         if batch := hooks.given.batch:
-            with hook_errors(f"transform '{hooks.given.name}'", "process_checkpoint_marker"):
-                calls(hooks.process_checkpoint_marker, batch)
+            _call(hooks, calls, hooks.process_checkpoint_marker, batch)
         return found
 
 
@@ -135,20 +129,21 @@ class _Hearing:
 
     def __init__(self, made: TransformHooks) -> None:
         self._object, self._calls, self._begun = made, Calls(), False
-        self._called = f"transform '{made.given.name}'"
 
     def finalized(self, batch: int) -> None:
         if not self._begun:
-            self._call("initialize", self._object.initialize)
+            _call(self._object, self._calls, self._object.initialize)
             self._begun = True
-        hook = self._object.process_checkpoint_finalizer
-        self._call("process_checkpoint_finalizer", hook, batch)
+        _call(self._object, self._calls, self._object.process_checkpoint_finalizer, batch)
 
     def ended(self) -> None:
         if self._begun:
-            self._call("terminate", self._object.terminate)
+            _call(self._object, self._calls, self._object.terminate)
         self._calls.close()
 
-    def _call(self, name: str, hook: Any, *given: object) -> None:
-        with hook_errors(self._called, name):
-            self._calls(hook, *given)
+
+def _call(hooks: TransformHooks, calls: Calls, hook: Any, *given: object) -> None:
+    """Call a hook that no row makes fail."""
+    called = f"transform '{hooks.given.name}'"
+    with plugin_errors(OF_TRANSFORMS, called, f"fails at '{hook.__name__}'"):
+        calls(hook, *given)

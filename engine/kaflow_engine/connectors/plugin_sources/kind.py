@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kaflow_engine.connectors.plugin_sources.plugin_errors import plugin_errors
 from kaflow_engine.connectors.plugins import source_plugin
 from kaflow_engine.connectors.sources.contract import NamedSource, SourcePlace
 from kaflow_engine.connectors.sources.plugin_contract import Given
@@ -14,6 +13,7 @@ from kaflow_engine.formats.contract import Format
 from kaflow_engine.measures import Measures
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plugins.metrics import PluginMetrics
+from kaflow_engine.plugins.raised import OF_SOURCES, plugin_errors
 
 if TYPE_CHECKING:
     from kaflow_engine.connectors.journal.journal import Journal
@@ -73,7 +73,7 @@ def opened(
         SourceUnfit: Someone must act.
     """
     kind = source_plugin(params.type)
-    with plugin_errors(f"plugin '{params.type}'", f"cannot open source '{name}'"):
+    with plugin_errors(OF_SOURCES, f"plugin '{params.type}'", f"cannot open source '{name}'"):
         options = kind.options.model_validate(dict(params.options))
         own = folder / PLUGIN_FOLDER
         metrics = PluginMetrics(params.type, measures or Measures())

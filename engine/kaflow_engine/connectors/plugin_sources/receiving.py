@@ -10,9 +10,9 @@ from kaflow_engine.connectors.journal.journal import Message
 from kaflow_engine.connectors.journal.receivers import Inlet
 from kaflow_engine.connectors.journal.sessions import Line, in_threads
 from kaflow_engine.connectors.plugin_sources.kind import opened
-from kaflow_engine.connectors.plugin_sources.plugin_errors import plugin_errors
 from kaflow_engine.connectors.plugin_sources.values import value_of
 from kaflow_engine.connectors.sources.plugin_contract import JournalledSource, Piece
+from kaflow_engine.plugins.raised import OF_SOURCES, plugin_errors
 
 AGAIN_S = 1.0
 """Before a source is read again that has returned."""
@@ -56,7 +56,7 @@ def take(line: Line, called: str, kind: str, opening: Open) -> None:
     mark_ended(journal.folder, None)  # it was of another kind
     if not line.await_room():
         return
-    with plugin_errors(called):
+    with plugin_errors(OF_SOURCES, called):
         source = opening(line.inlet)
         with closing(cast(Any, source.read(position(journal.note, kind)))) as pieces:
             for piece in pieces:

@@ -6,12 +6,12 @@ from itertools import islice
 
 import pyarrow as pa
 
-from kaflow_engine.connectors.plugin_sources.plugin_errors import plugin_errors
 from kaflow_engine.connectors.plugin_sources.values import value_of
 from kaflow_engine.connectors.sources.contract import StartPolicy
 from kaflow_engine.connectors.sources.plugin_contract import ReplayedSource, TimedRow
 from kaflow_engine.connectors.sources.records import record_batch, table_of
 from kaflow_engine.errors import SourceError, SourceUnfit
+from kaflow_engine.plugins.raised import OF_SOURCES, plugin_errors
 
 _CHUNK = 16_384
 """Records of one Arrow batch."""
@@ -36,7 +36,7 @@ class PluginRead:
             SourceUnfit: They cannot be read, or are not as many as offsets.
         """
         at = self.start
-        with plugin_errors(f"plugin '{self.kind}'"):
+        with plugin_errors(OF_SOURCES, f"plugin '{self.kind}'"):
             rows = iter(self.source.rows(self.partition, self.start, self.end))
             while some := list(islice(rows, min(_CHUNK, self.end - at + 1))):
                 if at + len(some) > self.end:
@@ -87,7 +87,7 @@ class PluginSource:
 
     def latest(self) -> Mapping[int, int]:
         """Return the end of each partition."""
-        with plugin_errors(f"plugin '{self.kind}'"):
+        with plugin_errors(OF_SOURCES, f"plugin '{self.kind}'"):
             return dict(self.source.ends())
 
     def start(self, policy: StartPolicy) -> Mapping[int, int]:
@@ -95,7 +95,7 @@ class PluginSource:
         ends = self.latest()
         if policy == "latest":
             return ends
-        with plugin_errors(f"plugin '{self.kind}'"):
+        with plugin_errors(OF_SOURCES, f"plugin '{self.kind}'"):
             starts = dict(self.source.starts(None if policy == "earliest" else policy))
         return {partition: min(starts.get(partition, 0), end) for partition, end in ends.items()}
 

@@ -14,7 +14,7 @@ from kaflow_engine.flow.graph import joins, levels, operator_of_state, side_name
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
 from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
-from kaflow_engine.measures import Measure, Measured, Series
+from kaflow_engine.measures import Measured
 from kaflow_engine.operators.watermark import WatermarkState, last_chain
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchDone
@@ -79,21 +79,8 @@ class Watch:
         if (received := (*self._received().items(),)) != self.now.received:
             self.say(received=received)
 
-    def batch_done(
-        self,
-        done: BatchDone,
-        ends: Offsets,
-        plan: Flow,
-        driver: Iterable[tuple[Series, Measure]] = (),
-    ) -> None:
-        """Tell of a batch of a plan.
-
-        Args:
-            done: The batch.
-            ends: How far the topics reached when it began.
-            plan: What ran.
-            driver: What was measured in this process meanwhile.
-        """
+    def batch_done(self, done: BatchDone, ends: Offsets, plan: Flow) -> None:
+        """Tell of a batch of a plan; `ends` is how far the topics reached when it began."""
         report, at, before = done.report, done.standing, self.now
         read = sum(part.count for part in report.partitions.values())
         self.batches += 1
@@ -135,7 +122,7 @@ class Watch:
             skew=skew(report),
             written=rows_written(before.written, report),
             side_outputs=side_outputs(before.side_outputs, report),
-            measured=measured(before.measured, report, driver),
+            measured=measured(before.measured, report),
             received=(*self._received().items(),),
             letters=before.letters + sum(note.get("dead_letters", 0) for note in report.notes),
         )

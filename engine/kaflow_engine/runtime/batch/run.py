@@ -3,15 +3,14 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.connectors.contract import FinalizingSink, MeasuringSink
+from kaflow_engine.connectors.contract import FinalizingSink
 from kaflow_engine.errors import LossSuspected
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.measures import Measure, Series
 from kaflow_engine.plugins.finalizing import Finalizing
 from kaflow_engine.runtime.batch.batch_limit import BatchLimit
 from kaflow_engine.runtime.batch.dead_letter_limit import check_budget
@@ -20,7 +19,7 @@ from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.batch.runner import BatchDone, BatchRunner
 from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.batch.stop import Ending, Limits
-from kaflow_engine.runtime.batch.task_metrics import side_output_errors
+from kaflow_engine.runtime.batch.task_metrics import side_output_errors, with_measures_of
 from kaflow_engine.runtime.sink.consumer_group import GroupReporter
 from kaflow_engine.runtime.sink.opening import hearing_of
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
@@ -168,11 +167,6 @@ class Run:
                 yield cast(FinalizingSink, sink)
         yield from self._hearing
 
-    def _measured(self) -> list[tuple[Series, Measure]]:
-        """Return what sinks have measured in this process since the batch before."""
-        sinks = (sink for sink in self.runner.sinks if sink.capabilities.measures)
-        return [pair for sink in sinks for pair in cast(MeasuringSink, sink).measured().items()]
-
     def forget_read(self) -> None:
         """Tell sources what no batch will read again."""
         for name, source in self.runner.source.named.items():
@@ -191,6 +185,7 @@ class Run:
         return logging_of(self.plan.name, self.runner.epoch, batch)
 
     def _after(self, done: BatchDone, ranges: Ranges, ends: Offsets) -> None:
+        done = replace(done, report=with_measures_of(self.runner.sinks, done.report))
         self.standing = done.standing
         self.limit.took(ranges, done.report.sizes)
         self.records += sum(part.count for part in done.report.partitions.values())
@@ -198,7 +193,7 @@ class Run:
         self.dead_letters += sum(note.get("refused", 0) for note in done.report.notes)
         if self.group is not None:
             self.group.report(done.standing.batch, done.standing.offsets)
-        self.watch.batch_done(done, ends, self.plan, self._measured())
+        self.watch.batch_done(done, ends, self.plan)
         now = self.watch.now
         for error in side_output_errors(done.report):
             LOGGER.warning("%s", error)

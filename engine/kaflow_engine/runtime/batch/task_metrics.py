@@ -1,10 +1,11 @@
 """Task metrics: what the tasks of a batch report to the driver beside their rows."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
-from kaflow_engine.measures import Measure, Measurements, Measures, Series, added, of_json
+from kaflow_engine.connectors.contract import MeasuringSink, Sink
+from kaflow_engine.measures import Measurements, Measures, added, of_json, to_json
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.plugins.state import States, after
 from kaflow_engine.state.log.changes import ChangeFile
@@ -67,18 +68,22 @@ def states_after(before: States, report: BatchReport) -> dict[str, dict[str, Any
     return after(before, (note["learned"] for note in report.notes if "learned" in note))
 
 
-def measured(
-    before: Measurements, report: BatchReport, driver: Iterable[tuple[Series, Measure]] = ()
-) -> Measurements:
-    """Return what was measured: before, by the tasks of this batch, and on the driver."""
+def measured(before: Measurements, report: BatchReport) -> Measurements:
+    """Return what was measured: before, and by the tasks of this batch."""
     new = (row for note in report.notes for row in note.get("measures", ()))
     read = Measures()
     for (topic, _), part in report.partitions.items():
         read.count("source_records", part.count, topic=topic)
     for topic, size in report.sizes.items():
         read.count("source_bytes", size, topic=topic)
-    every = (*of_json(new), *read.taken().items(), *driver)
-    return (*added(dict(before), every).items(),)
+    return (*added(dict(before), (*of_json(new), *read.taken().items())).items(),)
+
+
+def with_measures_of(sinks: Sequence[Sink], report: BatchReport) -> BatchReport:
+    """Return a report with what sinks have measured on the driver since the batch before."""
+    measuring = (cast(MeasuringSink, sink) for sink in sinks if sink.capabilities.measures)
+    new = tuple({"measures": to_json(taken)} for sink in measuring if (taken := sink.measured()))
+    return replace(report, notes=(*report.notes, *new)) if new else report
 
 
 def task_phases(report: BatchReport) -> dict[str, float]:

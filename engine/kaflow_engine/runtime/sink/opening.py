@@ -5,13 +5,13 @@ from pathlib import Path
 
 from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.contract import Sink
-from kaflow_engine.connectors.hooked.calls import hook_errors
 from kaflow_engine.connectors.record_sink import RecordSink
 from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.transforms import PluginTransformParams, Transform
 from kaflow_engine.model.config import Config
 from kaflow_engine.plugins.finalizing import Finalizing
+from kaflow_engine.plugins.raised import OF_TRANSFORMS, plugin_errors
 from kaflow_engine.plugins.transforms import transform_plugin
 from kaflow_engine.runtime.sink.outputs import open_outputs
 from kaflow_engine.state.log.batch_log import StateRecord
@@ -92,7 +92,8 @@ def _hearing(plan: Flow, connections: Connections) -> Iterator[Finalizing]:
         made = getattr(kind, "finalizing", None)  # of kinds from version 3 of the contract on
         if made is None:
             continue
-        with hook_errors(f"plugin '{params.plugin}' of '{operator.name}'", "finalizing"):
+        called = f"plugin '{params.plugin}' of '{operator.name}'"
+        with plugin_errors(OF_TRANSFORMS, called, "fails at 'finalizing'"):
             found = made(given_transform(operator, params, connections.of(params.plugin, None)))
         if found is not None:
             yield found

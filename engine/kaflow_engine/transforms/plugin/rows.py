@@ -12,11 +12,11 @@ from kaflow_engine.operators.transform.contract import Failure, TransformBatch, 
 from kaflow_engine.plugins.halves import in_halves
 from kaflow_engine.plugins.installed import TRANSFORMS
 from kaflow_engine.plugins.metrics import PluginMetrics
+from kaflow_engine.plugins.raised import OF_TRANSFORMS, plugin_errors
 from kaflow_engine.plugins.state import Added, Owner
 from kaflow_engine.plugins.transforms import (
     GivenTransform,
     NewRows,
-    TransformAway,
     TransformPlugin,
     TransformUnfit,
     transform_plugin,
@@ -59,7 +59,7 @@ class PluginRows:
     def _opened(self, batch: TransformBatch) -> TransformPlugin:
         plugin = self._params.plugin
         kind = transform_plugin(plugin)
-        try:
+        with plugin_errors(OF_TRANSFORMS, self._called, "cannot be opened"):
             given = given_transform(self._transform, self._params, batch.connection(plugin, ""))
             return kind.open(
                 replace(
@@ -69,13 +69,6 @@ class PluginRows:
                     batch=batch.batch if batch.mark else 0,
                 )
             )
-        except _OUTAGES as error:
-            raise self._outage(error) from error
-        except Exception as error:
-            raise TransformUnfit(
-                f"{self._called} cannot be opened: {type(error).__name__}: {error}",
-                hint="correct the plugin, or the 'options' that it gets",
-            ) from error
 
     def _some(
         self, plugin: TransformPlugin, rows: pa.Table
@@ -87,15 +80,13 @@ class PluginRows:
         """
         parts: list[Transformed] = []
         added: dict[int, list[Added]] = {}
-        try:
+        with plugin_errors(OF_TRANSFORMS, self._called):
             for start, count, made in in_halves(
                 lambda start, count: plugin(rows.slice(start, count)), rows.num_rows, _OUTAGES
             ):
                 parts.append(self._part(made, start, count))
                 for row, key, value in getattr(made, "learned", ()):
                     added.setdefault(start + row, []).append((key, value))
-        except _OUTAGES as error:
-            raise self._outage(error) from error
         found = Transformed(
             rows=pa.concat_tables([part.rows for part in parts], promote_options="permissive"),
             origin=pa.concat_arrays([part.origin for part in parts]),
@@ -122,11 +113,6 @@ class PluginRows:
                 f"{self._called} {broken}",
                 hint="correct the plugin: see NewRows of kaflow_engine.api.transforms",
             ) from broken
-
-    def _outage(self, error: Exception) -> KaflowError:
-        if isinstance(error, KaflowError):
-            return error
-        return TransformAway(f"{self._called}: {_text(error)}")
 
     def _none(self) -> pa.Table:
         return pa.table({name: pa.nulls(0) for name in self._names})
