@@ -14,25 +14,15 @@ _OF_SQLITE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostgresParams:
-    """A table of a PostgreSQL database."""
+class _OfConnection:
+    """A table that is reached by a connection of the configuration."""
 
-    type: Literal["postgres"] = "postgres"
-    finds_by: ClassVar[tuple[str, ...]] = ()
-    """Types of columns, without digits, by which rows can be looked up; none: all of scalars."""
-    has_records: ClassVar[bool] = True
-    """It can be read as records, too."""
+    type: str
     connection: str
     table: str
     where: str | None
-    key: tuple[str, ...]
-    """Columns of a unique index; none: the primary key."""
-    page_size: int | None
-    """Rows; None: as many as take a moment."""
     columns: tuple[Column, ...]
     """Those that are read, as they are declared; none: all, with the types of the table."""
-    attached: bool = False
-    """It is looked up instead of read: it may be a view, and needs no key."""
 
     @property
     def place(self) -> str:
@@ -46,93 +36,84 @@ class PostgresParams:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClickHouseParams:
-    """A table of a ClickHouse server, read by its sorting key."""
+class _OfFile:
+    """A table of a file."""
 
-    type: Literal["clickhouse"] = "clickhouse"
-    connection: str
+    type: str
+    path: str
+    """From the root."""
     table: str
     where: str | None
-    page_size: int | None
     columns: tuple[Column, ...]
     start_at: str | None = None
     """The least value of the first part of the sorting key that is read; None: all are."""
 
+    @property
+    def place(self) -> str:
+        """Which table, in a few words."""
+        return f"{self.type} table {self.table} of {self.path}"
+
+    @property
+    def reached_by(self) -> tuple[str, str] | None:
+        """None: what it says is all that is needed."""
+        return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SQLiteParams:
-    """A table of a SQLite file, which is looked up; with the properties of Postgres."""
+class PostgresParams(_OfConnection):
+    """A table of a PostgreSQL database."""
+
+    type: Literal["postgres"] = "postgres"
+    finds_by: ClassVar[tuple[str, ...]] = ()
+    """Types of columns, without digits, by which rows can be looked up; none: all of scalars."""
+    has_records: ClassVar[bool] = True
+    """It can be read as records, too."""
+    key: tuple[str, ...]
+    """Columns of a unique index; none: the primary key."""
+    page_size: int | None
+    """Rows; None: as many as take a moment."""
+    attached: bool = False
+    """It is looked up instead of read: it may be a view, and needs no key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClickHouseParams(_OfConnection):
+    """A table of a ClickHouse server, read by its sorting key."""
+
+    type: Literal["clickhouse"] = "clickhouse"
+    page_size: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SQLiteParams(_OfFile):
+    """A table of a SQLite file, which is looked up."""
 
     type: Literal["sqlite"] = "sqlite"
     finds_by: ClassVar[tuple[str, ...]] = _OF_SQLITE
     has_records: ClassVar[bool] = False
-    path: str
-    """From the root."""
-    table: str
-    where: str | None
-    columns: tuple[Column, ...]
-
-    @property
-    def place(self) -> str:
-        """Which table, in a few words."""
-        return f"{self.type} table {self.table} of {self.path}"
-
-    @property
-    def reached_by(self) -> tuple[str, str] | None:
-        """None: what it says is all that is needed."""
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DuckDBParams:
-    """A table of a DuckDB file, which is looked up; with the properties of Postgres."""
+class DuckDBParams(_OfFile):
+    """A table of a DuckDB file, which is looked up."""
 
     type: Literal["duckdb"] = "duckdb"
     finds_by: ClassVar[tuple[str, ...]] = ()
     has_records: ClassVar[bool] = False
-    path: str
-    """From the root."""
-    table: str
-    where: str | None
-    columns: tuple[Column, ...]
-
-    @property
-    def place(self) -> str:
-        """Which table, in a few words."""
-        return f"{self.type} table {self.table} of {self.path}"
-
-    @property
-    def reached_by(self) -> tuple[str, str] | None:
-        """None: what it says is all that is needed."""
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MySQLParams:
+class MySQLParams(_OfConnection):
     """A table of a MySQL or MariaDB database, which is looked up."""
 
     type: Literal["mysql"] = "mysql"
     finds_by: ClassVar[tuple[str, ...]] = ()
     has_records: ClassVar[bool] = False
-    connection: str
-    table: str
-    where: str | None
-    columns: tuple[Column, ...]
-
-    @property
-    def place(self) -> str:
-        """Which table, in a few words."""
-        return f"{self.type} table {self.table} of connection {self.connection}"
-
-    @property
-    def reached_by(self) -> tuple[str, str] | None:
-        """Its connection."""
-        return self.type, self.connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlParams:
-    """A table that statements make, which is looked up; with the properties of Postgres."""
+    """A table that statements make, which is looked up; with the properties of those of files."""
 
     type: Literal["sql"] = "sql"
     finds_by: ClassVar[tuple[str, ...]] = ()

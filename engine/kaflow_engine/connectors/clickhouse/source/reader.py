@@ -55,7 +55,7 @@ class ClickHouseReader:
     @property
     def place(self) -> str:
         """Which table."""
-        return f"clickhouse table {self._params.table} of connection {self._params.connection}"
+        return self._params.place
 
     def check(self) -> tuple[Column, ...]:
         """Look at the table and at the condition; return its columns."""

@@ -36,7 +36,7 @@ class PostgresReader:
     @property
     def place(self) -> str:
         """Which table."""
-        return f"postgres table {self._params.table} of connection {self._params.connection}"
+        return self._params.place
 
     def check(self) -> tuple[Column, ...]:
         """Look at the table and at the condition; return its columns."""
