@@ -9,7 +9,7 @@ from kaflow_dagster.assets.specs import build_kaflow_specs, tables_of
 from kaflow_dagster.assets.translator import KaflowTranslator
 from kaflow_dagster.assets.units import units_of
 from kaflow_dagster.assets.views import ProjectView, view_project
-from kaflow_dagster.checks.output_checks import build_check_schedule, build_topic_checks
+from kaflow_dagster.checks.output_checks import build_check_schedule, build_checks
 from kaflow_dagster.checks.stream_checks import build_stream_checks
 from kaflow_dagster.streams.outputs import NEWEST
 from kaflow_dagster.streams.preview import build_preview_job
@@ -71,7 +71,7 @@ def defs_of(
         for each in project.pipelines
         if (found := tables_of([each]))
     ]
-    checks = [build_topic_checks(each, project, translate) for each in project.pipelines]
+    checks = [build_checks(each, project, translate) for each in project.pipelines]
     sound = [each for each in project.pipelines if each.explanation is not None]
     schedules = [
         *(build_check_schedule(each, translate) for each in project.pipelines),

@@ -40,17 +40,17 @@ def check_specs(
     ]
 
 
-def build_topic_checks(
+def build_checks(
     pipeline: PipelineView, project: ProjectView, translator: KaflowTranslator
 ) -> dg.AssetChecksDefinition | None:
-    """Return the checks of a pipeline's output topics; None where there are none.
+    """Return the checks of what a pipeline writes; None where there are none.
 
-    Those of tables belong to their backfills.
+    Those of tables of the warehouse belong to their backfills.
     """
     outputs = {
         translator.output_key(output): output
         for output in pipeline.written
-        if output.part.topic is not None and output.checks
+        if output.part.table is None and output.checks
     }
     if not outputs:
         return None

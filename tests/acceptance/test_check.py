@@ -1,4 +1,4 @@
-"""`kaflow check` over the rows that a pipeline has just written to a topic."""
+"""`kaflow check` over the rows that a pipeline has just written to a topic and into files."""
 # pyright: basic
 
 import json
@@ -14,11 +14,12 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.runtime.planning.prepare import prepare
 
+CHECKS = [{"unique": "id"}, {"not_null": "amount", "severity": "warn"}]
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
 
 @pytest.mark.parametrize("form", ["json", "avro"])
-def test_rows_of_a_topic_are_checked(broker, registry, spark, unique, tmp_path, form):
+def test_rows_of_a_topic_and_of_files_are_checked(broker, registry, spark, unique, tmp_path, form):
     from kaflow_engine.runtime.application import run_pipelines
 
     broker.create_topic(f"{unique}.in", 2)
@@ -34,18 +35,21 @@ def test_rows_of_a_topic_are_checked(broker, registry, spark, unique, tmp_path, 
         yaml.safe_dump(
             {
                 "name": unique,
-                "query": f'SELECT id, amount FROM "{unique}.in"',
-                "output": {"topic": f"{unique}.out", "format": form},
-                "topics": {f"{unique}.in": {"columns": {"id": "BIGINT", "amount": "BIGINT"}}},
-                "checks": [
-                    {"unique": "id"},
-                    {"not_null": "amount", "severity": "warn"},
+                "relations": {"all": {"query": f'SELECT id, amount FROM "{unique}.in"'}},
+                "outputs": [
+                    {"from": "all", "topic": f"{unique}.out", "format": form, "checks": CHECKS},
+                    {"from": "all", "type": "files", "folder": unique, "checks": CHECKS},
                 ],
+                "topics": {f"{unique}.in": {"columns": {"id": "BIGINT", "amount": "BIGINT"}}},
             }
         )
     )
     kafka = {"brokers": broker.bootstrap, "schemaRegistry": registry.url}
-    settings = {"kafka": kafka, "state": {"rocksdb": {"path": str(tmp_path / "state")}}}
+    settings = {
+        "kafka": kafka,
+        "state": {"rocksdb": {"path": str(tmp_path / "state")}},
+        "warehouse": str(tmp_path / "warehouse"),
+    }
     (tmp_path / "kaflow.yaml").write_text(yaml.safe_dump(settings))
     config = Config.model_validate(settings)
     (planned,) = prepare([load_pipeline(file, {})], config)
@@ -54,10 +58,14 @@ def test_rows_of_a_topic_are_checked(broker, registry, spark, unique, tmp_path, 
     command = ["check", unique, str(file), "--config", str(tmp_path / "kaflow.yaml")]
     done = CliRunner().invoke(kaflow, [*command, "--json", "--docs", str(tmp_path / "docs")])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert (found["of"], found["rows"]) == (f"topic '{unique}.out'", 18)
-    assert [(c["passed"], c["failed"]) for c in found["checks"]] == [(True, 0), (False, 3)]
-    assert {row["id"] for row in found["checks"][1]["sample"]} == {5, 11, 17}
-    assert "3 of 18 rows failed" in (tmp_path / "docs" / f"{unique}.html").read_text()
+    in_topic, in_files = json.loads(done.stdout)["outputs"]
+    assert (in_topic["of"], in_topic["rows"]) == (f"topic '{unique}.out'", 18)
+    assert (in_files["of"], in_files["rows"]) == (f"output 'files:{unique}'", 20)
+    assert [(c["passed"], c["failed"]) for c in in_topic["checks"]] == [(True, 0), (False, 3)]
+    assert [(c["passed"], c["failed"]) for c in in_files["checks"]] == [(True, 0), (False, 3)]
+    for found in (in_topic, in_files):
+        assert {row["id"] for row in found["checks"][1]["sample"]} == {5, 11, 17}
+    pages = [page.read_text() for page in (tmp_path / "docs").iterdir()]
+    assert all(any(f"3 of {n} rows failed" in page for page in pages) for n in (18, 20))
     text = CliRunner().invoke(kaflow, [*command, "--last", "2h"])
     assert "20 rows, 1 checks passed, 1 failed" in text.output

@@ -133,20 +133,50 @@ def test_checks_are_on_the_asset_of_their_output(project, tmp_path, monkeypatch)
         dg.AssetCheckKey(TABLES[0], "unique_id"),
     }
     assert {key for key in keys if key.asset_key in {*TOPICS, *TABLES}} == wanted
+    found, looked = looked_at(repository.get_job("checks__enriched"), monkeypatch)
+    assert found == {(key.asset_key, key.name, key.asset_key.path[-1]) for key in wanted}
+    assert sorted(looked) == ["all_orders", "amounts"]
+
+
+def looked_at(job, monkeypatch):
+    """Run checks over what no one has written; return what was found, and where."""
     looked = []
 
     def check_output(spec, write, config, last, partitions):
-        looked.append(write.output.target)
+        looked.append(write.target)
         results = [CheckResult(check=c, passed=True, rows=1) for c in checks_of(spec, write)]
-        return Checked(what=write.output.target, rows=1, results=tuple(results))
+        return Checked(what=write.target, rows=1, results=tuple(results))
 
     monkeypatch.setattr(checks, "check_output", check_output, raising=False)
     with dg.DagsterInstance.ephemeral() as instance:
-        done = repository.get_job("checks__enriched").execute_in_process(instance=instance)
-    found = {(e.asset_key, e.check_name, e.metadata["kaflow/of"].value)
-             for e in done.get_asset_check_evaluations()}  # fmt: skip
-    assert found == {(key.asset_key, key.name, key.asset_key.path[-1]) for key in wanted}
-    assert sorted(looked) == ["all_orders", "amounts"]
+        done = job.execute_in_process(instance=instance)
+    return {(e.asset_key, e.check_name, e.metadata["kaflow/of"].value)
+            for e in done.get_asset_check_evaluations()}, looked  # fmt: skip
+
+
+def test_databases_and_files_are_checked_as_topics_are(tmp_path, monkeypatch):
+    (tmp_path / "p.yaml").write_text(
+        """
+name: kept
+outputs:
+  - {query: SELECT id FROM orders, type: files, folder: ids, checks: [not_null: id]}
+  - {query: SELECT id FROM orders, type: postgres, table: ids, checks: [unique: id]}
+topics: {orders: {columns: {id: VARCHAR}}}
+"""
+    )
+    (tmp_path / "kaflow.yaml").write_text(
+        "postgres: {connections: {default: {url: 'postgresql://k@db/shop'}}}"
+    )
+    repository = build_kaflow_defs([tmp_path]).get_repository_def()
+    found, looked = looked_at(repository.get_job("checks__kept"), monkeypatch)
+    assert looked == ["files:ids", "postgres:default.ids"]
+    assert {(name, of) for _, name, of in found} == {
+        ("not_null_id", "files:ids"),
+        ("unique_id", "postgres:default.ids"),
+    }
+    assert {key for key, *_ in found} <= {
+        spec.key for spec in build_kaflow_defs([tmp_path]).resolve_all_asset_specs()
+    }
 
 
 def test_reports_are_about_all_of_them(project):

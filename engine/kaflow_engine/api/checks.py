@@ -6,7 +6,7 @@ from kaflow_engine.api.lazy import lazily
 
 if TYPE_CHECKING:
     from kaflow_engine.checks.results import CheckResult
-    from kaflow_engine.runtime.planning.output_checks import Checked, check_output
+    from kaflow_engine.runtime.output_checks import Checked, check_output
 else:
     __getattr__ = lazily(__name__)
 

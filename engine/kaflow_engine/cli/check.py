@@ -23,7 +23,7 @@ from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.plan.planner.project import load_one
 
 if TYPE_CHECKING:
-    from kaflow_engine.runtime.planning.output_checks import Checked
+    from kaflow_engine.runtime.output_checks import Checked
 
 _SHOWN = 3
 
@@ -36,10 +36,18 @@ _SHOWN = 3
     type=DurationType(),
     default="10m",
     show_default=True,
-    help="Of a topic: rows whose time lies so far back.",
+    help="Of a topic: rows whose time lies so far back. Of files: those that were written since.",
 )
 @click.option(
     "--partition", "partitions", multiple=True, help="Of a table; default: the newest two."
+)
+@click.option(
+    "--rows",
+    "most",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    show_default=True,
+    help="Of a database, a catalog or a folder: the most that are looked at.",
 )
 @click.option(
     "--docs",
@@ -54,6 +62,7 @@ def command(
     paths: tuple[Path, ...],
     last: int,
     partitions: tuple[str, ...],
+    most: int,
     docs: Path | None,
     config_path: Path | None,
     settings: tuple[str, ...],
@@ -75,14 +84,14 @@ def command(
             spec.at,
             "add checks: [{not_null: <column>}]" + (" to an output" if spec.outputs else ""),
         )
-    from kaflow_engine.runtime.planning.output_checks import (
+    from kaflow_engine.runtime.output_checks import (
         check_output,  # it imports Arrow and the readers
     )
 
     found: list[Checked] = []
     for write in wanted:
         checked = check_output(
-            spec, write, config, last, partitions if write.output.table is not None else ()
+            spec, write, config, last, partitions if write.output.table is not None else (), most
         )
         found.append(checked)
         if docs is not None:

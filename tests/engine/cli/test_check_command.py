@@ -13,8 +13,8 @@ from kaflow_engine.model.checks import checks_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.runtime.planning import output_checks
-from kaflow_engine.runtime.planning.output_checks import Checked
+from kaflow_engine.runtime import output_checks
+from kaflow_engine.runtime.output_checks import Checked
 
 COLUMNS = "topics: {in: {columns: {id: BIGINT, amount: BIGINT}}}"
 ONE = f"""name: p
@@ -38,7 +38,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Sequence[str]]]:
     found: list[tuple[str, Sequence[str]]] = []
 
     def look(
-        spec: PipelineSpec, write: Write, config: Config, last: int, partitions: Sequence[str] = ()
+        spec: PipelineSpec,
+        write: Write,
+        config: Config,
+        last: int,
+        partitions: Sequence[str] = (),
+        most: int = 0,
     ) -> Checked:
         found.append((write.output.target, partitions))
         results = (

@@ -8,6 +8,7 @@ from kaflow_engine.duck.queries import value
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.row_text import to_text
 from tests.engine.connectors.clickhouse_here import Table
+from tests.engine.connectors.typed_output_here import traveling
 
 pytestmark = pytest.mark.services
 
@@ -57,6 +58,7 @@ def test_a_value_of_every_type(clickhouse, unique, kind, text, found):
     table.begin()
     assert table.write(1, ("k", [text, None])).refused == ()
     assert table.rows("toString(v), w") == [(text if found is None else found, None)]
+    assert table.read_back() == [(traveling(kind, text), None)]
 
 
 @pytest.mark.parametrize(("kind", "sql", "found"), NESTED, ids=[each[0] for each in NESTED])
@@ -65,6 +67,7 @@ def test_lists_maps_and_structs(clickhouse, unique, kind, sql, found):
     table.begin()
     assert table.write(1, ("k", [text_of(kind, sql)])).refused == ()
     assert table.rows("toString(v)") == [(sql if found is None else found,)]
+    assert table.read_back() == [(text_of(kind, sql),)]
 
 
 def test_bytes_stay_what_they_are(clickhouse, unique):
@@ -72,6 +75,7 @@ def test_bytes_stay_what_they_are(clickhouse, unique):
     table.begin()
     table.write(1, ("k", ["AAEC/w=="]))
     assert table.rows("hex(v)") == [("000102FF",)]
+    assert table.read_back() == [("AAEC/w==",)]
 
 
 def test_columns_that_have_no_type():

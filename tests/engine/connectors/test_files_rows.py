@@ -80,6 +80,10 @@ def test_folders_are_those_that_readers_know(tmp_path: Path) -> None:
         (2, None, None, "1970-01-02-01"),
         (3, "x", "2026-01-02", "1970-01-01-00"),
     ]
+    read = files.outlet.read(files.output, 0, 10)
+    texts = query("SELECT n, c, CAST(d AS VARCHAR) AS d FROM rows ORDER BY n", read)
+    assert [tuple(row.values()) for row in texts.to_pylist()] == [row[:3] for row in found]
+    assert files.outlet.read(files.output, 2**62 // 1_000_000, 10).num_rows == 0
 
 
 def test_rows_that_no_folder_can_be_called_by_are_refused(tmp_path: Path) -> None:
@@ -149,6 +153,10 @@ def test_a_value_of_every_type_out_and_back(tmp_path: Path, form: str) -> None:
     found = list(values_of(files, form))
     assert found[1] == [None] * len(given)
     assert found == expected
+    read = files.outlet.read(files.output, 0, 10)
+    assert read.schema.names == [*columns]
+    assert query(f"SELECT [{texts}] AS v FROM rows", read)["v"].to_pylist() == expected
+    assert files.outlet.read(files.output, 0, 1).num_rows == 1
 
 
 def test_parquet_has_the_types_of_the_columns(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_a_value_of_every_type(catalog, kind, sql, name, found):
     table = Table(catalog, (Column("v", kind), Column("w", kind)))
     table.write(table.begin(), 1, ("k", [text_of(kind, sql), None]))
     assert table.rows() == [(found, None)]
+    assert table.read_back() == [(text_of(kind, sql), None)]
     with table.loaded() as there:
         assert name is None or str(there.schema().find_type("v")) == name
     table.begin()  # what it has created fits

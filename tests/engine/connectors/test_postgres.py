@@ -17,7 +17,7 @@ from kaflow_engine.masking import remember_settings, without_secrets
 from kaflow_engine.model.columns import Column
 from kaflow_engine.testing.services.postgres import PASSWORD, PostgresServer
 from tests.engine.connectors.postgres_here import Table, run
-from tests.engine.connectors.typed_output_here import OWNER
+from tests.engine.connectors.typed_output_here import OWNER, traveling
 
 pytestmark = pytest.mark.services
 
@@ -61,6 +61,7 @@ def test_a_value_of_every_type(postgres, unique, kind, text, value):
     table.begin()
     table.write(1, ("k", [text, None]))
     assert table.rows() == [(text if value is None else value, None)]
+    assert table.read_back() == [(traveling(kind, text), None)]
 
 
 def row(key, number):

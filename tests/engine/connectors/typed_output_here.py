@@ -6,10 +6,13 @@ import json
 import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Output, Owner, TaskPart
+from kaflow_engine.duck.queries import query, value
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.records import OUTPUT, TABLE_ROW
 from kaflow_engine.flow.sinks import ConnectorSink
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.change_rows import change_rows
+from kaflow_engine.operators.rows.row_text import from_text, to_text
 
 OWNER = Owner(state="s", generation=1, epoch=1)
 ROWS = (Column("k", "VARCHAR"), Column("n", "INTEGER"))
@@ -83,3 +86,19 @@ class TypedOutput:
         typed = change_rows(self.sink, pa.Table.from_pylist(given, schema=OUTPUT))
         part = TaskPart(rows=typed, batch=batch, epoch=owner.epoch, mark=mark, passing=passing)
         return self.outlet.task(self.output, owner).write(part)
+
+    def read_back(self, most=10):
+        """Return what checks see: each value as the text with which it travels."""
+        rows = self.outlet.read(self.output, 0, most)
+        texts = (
+            f"{to_text(identifier(column.name), column.type)} AS {identifier(column.name)}"
+            for column in self.output.columns
+        )
+        found = query(f"SELECT {', '.join(texts)} FROM rows", rows)
+        return [tuple(row.values()) for row in found.to_pylist()]
+
+
+def traveling(kind, text):
+    """Return the one text with which a value travels that may be written as several."""
+    given = from_text("?::VARCHAR", kind)
+    return value(f"SELECT {to_text(f'CAST({given} AS {kind})', kind)}", [text])

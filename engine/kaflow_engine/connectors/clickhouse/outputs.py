@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.clickhouse.client import Server
 from kaflow_engine.connectors.clickhouse.ledger import Ledger, Run
+from kaflow_engine.connectors.clickhouse.reading import read_rows
 from kaflow_engine.connectors.clickhouse.rows import RowWriter
 from kaflow_engine.connectors.clickhouse.sink import ClickHouseTables
 from kaflow_engine.connectors.clickhouse.table import require_fit, table_ddl
@@ -65,7 +66,11 @@ class ClickHouseRows:
 
 
 class ClickHouseOutlet:
-    """Opens tables."""
+    """Opens tables, and reads them."""
+
+    def read(self, output: Output, since: int, most: int) -> pa.Table:
+        """Return rows of a table, whatever their time."""
+        return read_rows(output, most)
 
     def task(self, output: Output, owner: Owner) -> ClickHouseRows:
         """Return what writes rows."""

@@ -22,6 +22,7 @@ EXACTLY_ONCE = Capabilities(
     f"knows, which the start asks for; {_BOTH}; a batch becomes visible block by block",
     ordered=True,
     backfills=False,
+    readable=True,
 )
 AT_LEAST_ONCE = replace(
     EXACTLY_ONCE,

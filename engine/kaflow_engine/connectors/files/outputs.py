@@ -22,9 +22,11 @@ from kaflow_engine.connectors.contract import (
 )
 from kaflow_engine.connectors.files.errors import FolderUnfit
 from kaflow_engine.connectors.files.ledger import OWN, TRIES, Entry, Ledger, sync
+from kaflow_engine.connectors.files.reading import read_rows
 from kaflow_engine.connectors.files.rows import parts_of, write_file
 from kaflow_engine.connectors.files.sink import CAPABILITIES
 from kaflow_engine.connectors.holding import Holding
+from kaflow_engine.connectors.read_back import nothing_there
 from kaflow_engine.connectors.same_batch import other_records, other_rows
 from kaflow_engine.errors import SinkError
 
@@ -148,7 +150,15 @@ class Folder:
 
 
 class FolderOutlet:
-    """Opens folders."""
+    """Opens folders, and reads them."""
+
+    def read(self, output: Output, since: int, most: int) -> pa.Table:
+        """Return rows of the files that were written since then, the newest first."""
+        folder = folder_of(output)
+        with translated(output, "read"):
+            if not folder.is_dir():
+                raise nothing_there(output, f"folder '{folder}'")
+            return read_rows(output, folder, since, most)
 
     def task(self, output: Output, owner: Owner) -> FolderFiles:
         """Return what writes files."""
@@ -198,13 +208,13 @@ def file_name(output: Output, owner: Owner, batch: int, slot: int) -> str:
 
 
 @contextmanager
-def translated(output: Output) -> Generator[None]:
+def translated(output: Output, doing: str = "write to") -> Generator[None]:
     """Raise errors of the file system as errors of our own."""
     try:
         yield
     except OSError as error:
         raise SinkError(
-            f"cannot write to the folder of output '{output.name}', '{folder_of(output)}': "
+            f"cannot {doing} the folder of output '{output.name}', '{folder_of(output)}': "
             f"{error.strerror or error}",
             hint="fix the folder, or set `warehouse` to another one",
         ) from error

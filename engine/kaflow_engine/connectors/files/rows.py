@@ -20,7 +20,7 @@ from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 
 _TIMES = {"day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """As readers of such folders know NULL."""
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
 _LONGEST = 250
@@ -81,8 +81,8 @@ def _wrong_values(names: Sequence[str], values: Sequence[str | None]) -> Iterato
     for name, value, folder in zip(names, values, _folders(names, values), strict=True):
         if value == "":
             yield f"column '{name}' is empty, and no folder can be called by that"
-        elif value == _NO_VALUE:
-            yield f"column '{name}' is '{_NO_VALUE}', which stands for NULL"
+        elif value == NO_VALUE:
+            yield f"column '{name}' is '{NO_VALUE}', which stands for NULL"
         elif len(folder.encode()) > _LONGEST:
             yield f"column '{name}' has too many characters for the name of a folder"
     if len("/".join(_folders(names, values)).encode()) > _LONGEST_PATH:
@@ -91,7 +91,7 @@ def _wrong_values(names: Sequence[str], values: Sequence[str | None]) -> Iterato
 
 def _folders(names: Sequence[str], values: Sequence[str | None]) -> list[str]:
     return [
-        f"{name}={_NO_VALUE if value is None else _ESCAPED.sub(_escape, value)}"
+        f"{name}={NO_VALUE if value is None else _ESCAPED.sub(_escape, value)}"
         for name, value in zip(names, values, strict=True)
     ]
 

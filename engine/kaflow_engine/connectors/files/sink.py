@@ -20,6 +20,7 @@ CAPABILITIES = Capabilities(
     "are whole; those of one batch appear one after the other",
     ordered=False,
     backfills=False,
+    readable=True,
 )
 
 

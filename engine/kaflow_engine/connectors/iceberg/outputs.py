@@ -29,6 +29,7 @@ from kaflow_engine.connectors.iceberg.table import (
     name_of,
     ready_table,
 )
+from kaflow_engine.connectors.read_back import nothing_there, of_columns
 from kaflow_engine.connectors.rows_in_notes import note_of_rows
 from kaflow_engine.connectors.same_batch import other_records, other_rows
 from kaflow_engine.connectors.tables.retries import with_retries
@@ -168,7 +169,16 @@ def _require_same(output: Output, held: Held, batch: FinishedBatch, count: int) 
 
 
 class IcebergOutlet:
-    """Opens tables."""
+    """Opens tables, and reads them."""
+
+    def read(self, output: Output, since: int, most: int) -> pa.Table:
+        """Return rows of a table, whatever their time."""
+        with opened(output, "reading the table") as catalog:
+            if not catalog.table_exists(name_of(output)):
+                raise nothing_there(output, f"table '{name_of(output)}'")
+            names = tuple(column.name for column in output.columns)
+            scan = catalog.load_table(name_of(output)).scan(selected_fields=names, limit=most)
+            return of_columns(output, scan.to_arrow())
 
     def task(self, output: Output, owner: Owner) -> IcebergRows:
         """Return what hands rows to the driver."""

@@ -19,6 +19,7 @@ CAPABILITIES = Capabilities(
     reason="a batch is one commit, which carries its number",
     ordered=False,
     backfills=False,
+    readable=True,
 )
 
 

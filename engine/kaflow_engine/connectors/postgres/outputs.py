@@ -23,6 +23,7 @@ from kaflow_engine.connectors.postgres.batch_numbers import (
 from kaflow_engine.connectors.postgres.client import kept_connection, open_connection, translated
 from kaflow_engine.connectors.postgres.ledger import Ledger
 from kaflow_engine.connectors.postgres.names import statement
+from kaflow_engine.connectors.postgres.reading import read_rows
 from kaflow_engine.connectors.postgres.rows import RowWriter
 from kaflow_engine.connectors.postgres.sink import CAPABILITIES
 from kaflow_engine.connectors.postgres.table import require_fit, schema_ddl, table_ddl
@@ -75,7 +76,11 @@ class PostgresRows:
 
 
 class PostgresOutlet:
-    """Opens tables."""
+    """Opens tables, and reads them."""
+
+    def read(self, output: Output, since: int, most: int) -> pa.Table:
+        """Return rows of a table, whatever their time."""
+        return read_rows(output, most)
 
     def task(self, output: Output, owner: Owner) -> PostgresRows:
         """Return what writes rows."""

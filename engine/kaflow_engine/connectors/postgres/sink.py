@@ -22,6 +22,7 @@ CAPABILITIES = Capabilities(
     ordered=True,
     backfills=False,
     listed_keys=True,
+    readable=True,
 )
 
 

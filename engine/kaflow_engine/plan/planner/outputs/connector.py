@@ -79,11 +79,12 @@ def _more_than_it_gives(spec: PipelineSpec, write: Write, sink: SinkSpec) -> Ite
             spec.place("delivery"),
             "remove delivery: each output then gives what it can, and topics exactly once",
         )
-    if write.checks:
+    if write.checks and not promised.readable:
         yield ModelError(
             f"checks do not work with '{sink.kind}': they read what was written",
             spec.place(*write.checks_at),
-            "write the rows to a topic or a table, too, and check that output",
+            "write the rows to a topic, a table, a database, Iceberg or files, too, and check that "
+            "output",
         )
 
 
