@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.formats.avro.format import AvroFormat
+from kaflow_engine.connectors.sources.avro_values import json_of_avro
 from kaflow_engine.formats.contract import SchemaById
-from kaflow_engine.formats.json.format import JsonFormat
 from kaflow_engine.model.columns import Column
 
 
@@ -21,10 +20,9 @@ def as_json(records: pa.Table, columns: Sequence[Column], schema_by_id: SchemaBy
     """
     values = records.column("value").combine_chunks()
     there = pc.indices_nonzero(values.is_valid())
-    decoded = AvroFormat().decode(values.take(there), columns, schema_by_id)
-    encoded = JsonFormat().encoder(columns, None).encode(decoded.table)
     found = values.to_pylist()
-    for row, text in zip(there.take(decoded.good).to_pylist(), encoded.values, strict=True):
-        found[row] = found[row] if text is None else text
+    texts = json_of_avro(values.take(there), columns, schema_by_id)
+    for row, text in zip(there.to_pylist(), texts, strict=True):
+        found[row] = text
     place = records.schema.get_field_index("value")
     return records.set_column(place, records.schema.field(place), pa.array(found, pa.binary()))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+FileFormat = Literal["parquet", "json", "csv", "avro"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesParams:
@@ -11,7 +13,7 @@ class FilesParams:
     type: Literal["files"] = "files"
     path: str
     """From the root, or with a scheme."""
-    format: Literal["parquet", "json", "csv"]
+    format: FileFormat
     header: bool
     settle: int
     """How long nothing has written to a file that is whole, in milliseconds."""

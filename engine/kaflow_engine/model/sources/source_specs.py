@@ -16,8 +16,8 @@ class FilesSourceSpec(SourceSpec):
     type: Literal["files"]
     path: Filled
     """A folder, or a pattern of names with `*`, `?`, `[…]` and `**`."""
-    format: Literal["parquet", "json", "csv"] = "parquet"
-    """Of each file: Parquet, one JSON value a line, or one line of CSV a record."""
+    format: Literal["parquet", "json", "csv", "avro"] = "parquet"
+    """Of each file: Parquet, one JSON value a line, one line of CSV a record, or Avro."""
     header: bool = False
     """The first line of each CSV file names the columns, and is no record."""
     settle: Duration = 2_000
@@ -35,7 +35,7 @@ class FilesSourceSpec(SourceSpec):
 
     @property
     def value_format(self) -> str:
-        """Rows of Parquet are JSON values."""
+        """Rows of Parquet and Avro are JSON values."""
         return "csv" if self.format == "csv" else "json"
 
 

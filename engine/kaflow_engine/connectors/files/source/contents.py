@@ -5,23 +5,25 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kaflow_engine.connectors.files.source import avro_files
 from kaflow_engine.connectors.files.source.seen import Storage
 from kaflow_engine.connectors.sources.records import json_values
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.origins.files import FileFormat
 from kaflow_engine.formats.types import parse_type
 from kaflow_engine.model.columns import Column
 
 CHUNK = 16_384
 """Records of one Arrow batch, and from one mark of a file to the next."""
 _BOM = b"\xef\xbb\xbf"
-BROKEN = (OSError, EOFError, zlib.error, pa.ArrowException)
+BROKEN = (OSError, EOFError, zlib.error, pa.ArrowException, avro_files.NoAvro)
 """What readers raise about what is in a file, and about files that they cannot get."""
 
 
@@ -35,7 +37,7 @@ def is_away(error: BaseException) -> bool:
 class Form:
     """How the records of a file are written."""
 
-    format: Literal["parquet", "json", "csv"]
+    format: FileFormat
     header: bool = False
 
 
@@ -51,11 +53,14 @@ def count(storage: Storage, path: str, form: Form) -> Counted:
     """Look through a file.
 
     Raises:
-        OSError, EOFError, zlib.error, ArrowException: It cannot be read.
+        OSError, EOFError, zlib.error, ArrowException, NoAvro: It cannot be read.
     """
     if form.format == "parquet":
         with storage.open(path) as raw, pq.ParquetFile(raw) as file:
             return Counted(file.metadata.num_rows)
+    if form.format == "avro":
+        with storage.open(path) as raw:
+            return Counted(avro_files.count(raw))
     found, marks = 0, list[int]()
     for at, _ in _lines(storage, path, form, 0):
         if found % CHUNK == 0:
@@ -70,10 +75,14 @@ def values(
     """Yield the values of the records from `start` to `end` of a file, as binary arrays.
 
     Raises:
-        OSError, EOFError, zlib.error, ArrowException: It cannot be read.
+        OSError, EOFError, zlib.error, ArrowException, NoAvro: It cannot be read.
     """
     if form.format == "parquet":
         yield from _rows(storage, path, start, end)
+        return
+    if form.format == "avro":
+        with storage.open(path) as raw:
+            yield from avro_files.values(raw, start, end, CHUNK)
         return
     at, skipped = (marks[start // CHUNK], start // CHUNK * CHUNK) if marks else (0, 0)
     lines = islice(_lines(storage, path, form, at), start - skipped, end - skipped)
@@ -81,14 +90,20 @@ def values(
         yield pa.array(some, pa.binary())
 
 
-def columns(storage: Storage, path: str) -> tuple[Column, ...]:
-    """Return the columns of a Parquet file, with types as DuckDB writes them.
+def columns(storage: Storage, path: str, form: Form) -> tuple[Column, ...] | None:
+    """Return the columns of a file that says which it has, with types as DuckDB writes them; None:
+    its records show them.
 
     Raises:
-        OSError, ArrowException: It cannot be read.
+        OSError, ArrowException, NoAvro: It cannot be read.
     """
-    with storage.open(path) as raw, pq.ParquetFile(raw) as file:
-        return _columns(file.schema_arrow)
+    if form.format not in ("parquet", "avro"):
+        return None
+    with storage.open(path) as raw:
+        if form.format == "avro":
+            return avro_files.columns(raw)
+        with pq.ParquetFile(raw) as file:
+            return _columns(file.schema_arrow)
 
 
 def _is_packed(path: str) -> bool:

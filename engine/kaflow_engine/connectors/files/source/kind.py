@@ -43,8 +43,8 @@ class FilesKind:
         storage = storage_of(params.path, connection)
         for seen in storage.look(params.path):
             try:
-                if params.format == "parquet":
-                    return columns(storage, seen.path)
+                if (own := columns(storage, seen.path, how)) is not None:
+                    return own
                 parts = values(storage, seen.path, how, 0, _SAMPLE)
                 lines = [line for some in parts for line in some]
             except BROKEN:

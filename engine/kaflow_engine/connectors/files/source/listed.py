@@ -1,7 +1,8 @@
 """A file of a source of files, as its catalogue has it: once, with the offsets of its records."""
 
 from dataclasses import dataclass
-from typing import Literal
+
+from kaflow_engine.flow.origins.files import FileFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +16,7 @@ class Listed:
     first: int
     """The offset of its first record."""
     records: int
-    format: Literal["parquet", "json", "csv"]
+    format: FileFormat
     header: bool = False
     marks: tuple[int, ...] = ()
     """Where in the file records begin, every so many of them; bytes."""
