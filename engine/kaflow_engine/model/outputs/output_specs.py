@@ -169,10 +169,11 @@ class ListedPart(QuerySettings):
     query: Filled | None = None
     """What is written, instead of the rows of a relation."""
     description: str | None = None
+    """What it is, for those who read `explain` and Dagster's page."""
     columns: dict[str, ColumnSpec] = Field(default={})
     """About its columns, by name."""
     checks: tuple[dict[str, object], ...] = ()
-    """What its rows should have in common; see `model.checks`."""
+    """What its rows should have in common."""
 
 
 class ListedOutputSpec(ListedPart, OutputSpec):

@@ -73,6 +73,7 @@ class FilesSpec(SinkSpec):
 
     type: Literal["files"]
     folder: Annotated[str, AfterValidator(folder_name)]
+    """Its name; `warehouse` of the configuration says where it lies."""
     format: Literal["parquet", "json", "csv"] = "parquet"
     """Of each file: Parquet, one JSON object a line, or CSV with a line of names."""
     partition: Literal["hour", "day"] | None = None

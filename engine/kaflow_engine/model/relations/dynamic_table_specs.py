@@ -18,3 +18,4 @@ class DynamicTableSpec(Spec):
     key: Filled
     """The column."""
     description: str | None = None
+    """What it is, for those who read `explain` and Dagster's page."""

@@ -58,6 +58,7 @@ class TransformSpec(Spec):
     schema_: dict[str, Filled | None] = Field(default={}, alias="schema")
     """Columns that it adds or gives another type; `null`: it takes the column away."""
     description: str | None = None
+    """What it is, for those who read `explain` and Dagster's page."""
 
 
 class ScriptSpec(TransformSpec):
@@ -65,6 +66,7 @@ class ScriptSpec(TransformSpec):
 
     type: Literal["script"]
     language: Literal["javascript", "typescript"] = "javascript"
+    """Types of TypeScript are taken away; they are not checked."""
     script: Filled | None = None
     """Its text."""
     file: Filled | None = None
@@ -92,6 +94,7 @@ class HandlerSpec(TransformSpec):
 
     type: Literal["handler"]
     url: Annotated[Filled, AfterValidator(partial(public_url, instead=SECRET_HEADERS))]
+    """Of the service; everyone may know it."""
     headers: Annotated[dict[str, str], AfterValidator(public_headers)] = Field(default={})
     """Of each request, such as `X-Tenant`; everyone may know them."""
     secret_headers: Annotated[dict[str, Filled], AfterValidator(http_headers)] = Field(default={})

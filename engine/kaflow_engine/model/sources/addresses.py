@@ -35,6 +35,7 @@ class ValueSpec(Spec):
     secret: Filled | None = None
     """One of `secrets` in the configuration."""
     prefix: str = ""
+    """Stands before the secret; without one, all of the text."""
 
 
 def _value(value: object) -> object:

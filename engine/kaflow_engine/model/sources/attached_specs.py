@@ -65,6 +65,7 @@ class FileDatabaseSpec(AttachedSpec):
     path: Filled
     """Of the file, from the folder of the pipeline file."""
     table_name: str
+    """Of the file."""
     where: Filled | None = None
     """A condition in the SQL of the database: which rows are there; None: all."""
 

@@ -58,6 +58,11 @@ class DatabaseTableSpec(ConnectedTableSpec):
         )
 
     @property
+    def ends(self) -> bool:
+        """With its last row."""
+        return True
+
+    @property
     def record_time(self) -> str:
         """All records of a page have one."""
         return "time when the page of the row was read"
@@ -69,6 +74,7 @@ class PostgresTableSpec(DatabaseTableSpec):
     type: Literal["postgres"]
     needs: ClassVar[str] = "url: postgresql://…"
     table_name: Annotated[str, AfterValidator(partial(postgres_table, key=_KEY))]
+    """`<table>` or `<schema>.<table>`; `table` says what its rows are to a query."""
     page_key: Annotated[tuple[Filled, ...], AfterValidator(_several)] = ()
     """Columns of a unique index without NULLs; none: the primary key."""
 
@@ -84,6 +90,7 @@ class ClickHouseTableSpec(DatabaseTableSpec):
     type: Literal["clickhouse"]
     needs: ClassVar[str] = "url: https://…"
     table_name: Annotated[str, AfterValidator(partial(clickhouse_table, key=_KEY))]
+    """`<table>` or `<database>.<table>`; `table` says what its rows are to a query."""
     start_at: Filled | None = None
     """The least value of the first part of the sorting key that is read; None: all are."""
 

@@ -60,7 +60,9 @@ class OffsetColumnsSpec(Spec):
     """Columns of the last phase that say which record of the topic a row was."""
 
     partition: Filled
+    """The column with the partition."""
     offset: Filled
+    """The column with the offset."""
 
 
 class HandoverSpec(Spec):
@@ -92,6 +94,7 @@ class HybridSourceSpec(SourceSpec):
 
     type: Literal["hybrid"]
     phases: Annotated[tuple[AnyPhase, ...], AfterValidator(_some)]
+    """Tables and files that end, each with its `type` and the keys of that: one after the other."""
     topic: Topic | None = None
     """Records, each as a row of the phases; None: it ends with the last phase."""
     topic_format: Literal["json", "avro"] = "json"
@@ -99,6 +102,7 @@ class HybridSourceSpec(SourceSpec):
     cluster: ClusterName | None = None
     """Where the topic is, of `kafka.clusters`; None: where topics are that name none."""
     handover: HandoverSpec = HandoverSpec()
+    """From where the topic is read."""
     job: bool = False
     """It ends with the last phase, though there is a topic."""
 
@@ -116,6 +120,11 @@ class HybridSourceSpec(SourceSpec):
     def reads_topic(self) -> bool:
         """Whether a topic follows the phases."""
         return self.topic is not None and not self.job
+
+    @property
+    def ends(self) -> bool:
+        """With the last phase, where no topic follows."""
+        return not self.reads_topic
 
     @property
     def reads_avro(self) -> bool:

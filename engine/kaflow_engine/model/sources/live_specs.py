@@ -53,6 +53,7 @@ class SignatureSpec(Spec):
     secret: Filled
     """One of `secrets` in the configuration."""
     header: HeaderName = "X-Hub-Signature-256"
+    """Where the digits stand."""
     prefix: str = "sha256="
     """Stands before the digits."""
 
@@ -65,12 +66,15 @@ class WebhookSourceSpec(LiveSourceSpec):
     listen: Listen
     """Host and port."""
     path: UrlPath = "/"
+    """Of the URL."""
     signature: SignatureSpec | None = None
+    """How senders show who they are; None: anyone may send."""
     idempotency_header: HeaderName = "Idempotency-Key"
     """Tells a request that is sent again from a new one, for a day."""
     max_bytes: int = Field(default=1_048_576, gt=0)
     """Of the body of a request."""
     max_connections: int = Field(default=1_000, gt=0)
+    """At one time; beyond them senders get 503."""
 
     @property
     def about(self) -> str:
@@ -148,7 +152,9 @@ class HttpSourceSpec(LiveSourceSpec):
     unit: ClassVar[str] = "answer"
     type: Literal["http"]
     url: HttpUrl
+    """`https://host/path`, without a login."""
     headers: Headers = Field(default={})
+    """Of each request."""
     parameters: dict[str, Value] = Field(default={})
     """Of the query of the URL."""
     interval: Wait = 60_000
@@ -156,6 +162,7 @@ class HttpSourceSpec(LiveSourceSpec):
     records: JsonPath | None = None
     """Where in an answer they are: a list, or one object; None: the answer itself."""
     cursor: CursorSpec | None = None
+    """How a poll asks only for what is new; None: records that stay as they are come once."""
     next: NextPage | None = None
     """Where in an answer the address of its next page is, or `header:Link`."""
     max_pages: int = Field(default=100, gt=0)
@@ -193,10 +200,13 @@ class MqttSourceSpec(LiveSourceSpec):
     broker: Broker
     """`mqtts://host:8883`, or without TLS `mqtt://host:1883`."""
     topics: TopicFilters
+    """Filters: `+` is any one level, `#` all that follow."""
     client_id: Filled | None = None
     """What the broker keeps messages for; None: `kaflow-<id of the pipeline>-<source>`."""
     user: Value | None = None
+    """Who logs in."""
     password: SecretSpec | None = None
+    """A secret of the configuration."""
     ca: Filled | None = None
     """A file with certificates of those who may sign the broker's; None: those of this system."""
     keepalive: Wait = 60_000

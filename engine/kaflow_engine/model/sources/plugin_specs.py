@@ -83,6 +83,11 @@ class PySparkSourceSpec(LiveSourceSpec):
         return "exactly once by its offset, which is written down with the rows before it"
 
     @property
+    def ends(self) -> bool:
+        """Whether it is read once."""
+        return self.read == "batch"
+
+    @property
     def format(self) -> str:
         """What Spark calls it."""
         return self.type.removeprefix(PYSPARK)

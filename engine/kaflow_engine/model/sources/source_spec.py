@@ -36,6 +36,11 @@ class SourceSpec(RecordsSpec):
         return None
 
     @property
+    def ends(self) -> bool:
+        """Whether a run reads all there is of it, and then ends."""
+        return False
+
+    @property
     def value_format(self) -> str:
         """The format of its records' values, a name of `model.formats`."""
         return "json"

@@ -75,6 +75,7 @@ class GeneratorSourceSpec(SourceSpec):
     rate: float = Field(default=10, gt=0, le=1_000_000, allow_inf_nan=False)
     """Records per second, by their timestamps."""
     seed: int = 0
+    """Equal seeds give equal records."""
     records: int | None = Field(default=None, gt=0)
     """How many there are; None: no end."""
     start: AwareDatetime | None = None
@@ -87,6 +88,11 @@ class GeneratorSourceSpec(SourceSpec):
         """How many records there are."""
         most = "without end" if self.records is None else f"{self.records:,} in all"
         return f"made-up records, {self.rate:g} a second, {most}, of seed {self.seed}"
+
+    @property
+    def ends(self) -> bool:
+        """Whether there is a last record."""
+        return self.records is not None
 
     @property
     def record_time(self) -> str:

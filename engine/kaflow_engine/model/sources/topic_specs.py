@@ -38,15 +38,21 @@ class RecordsSpec(Spec):
     """How records are read, wherever they come from."""
 
     description: str | None = None
+    """What it is, for those who read `explain` and Dagster's page."""
     columns: dict[str, Filled] | None = None
     """Column name to DuckDB type; None: from the schema registry, or a sample."""
     event_time: Filled | None = None
     """Column that holds the event time; None: the timestamp of the record."""
     lateness: Duration = 0
+    """How far behind the greatest event time a record may come."""
     idle_timeout: Duration = 30_000
+    """After how long without records a partition no longer holds the watermark back."""
     max_future: Duration = 86_400_000
+    """How far ahead of the clock an event time may be; beyond it the record is a bad one."""
     on_error: Literal["dead_letter", "skip", "fail"] = "dead_letter"
+    """What becomes of a record that cannot be read."""
     lookup: Literal["current", "as_of"] = "current"
+    """Which version of a dimension a join finds: that of now, or that of the event's time."""
     table: bool = False
     """The last record of a key is the row of a table; a null value deletes it."""
     primary_key: tuple[Filled, ...] = ()
