@@ -123,6 +123,16 @@ def test_an_unknown_server_is_noticed_before_anything_starts():
     assert "starting Kafka" not in done.stderr
 
 
+def test_a_server_that_it_cannot_start_is_named_with_what_to_do_instead():
+    said = CliRunner().invoke(kaflow, ["dev", "--with", "postgres,clickhouse"])
+    assert said.exit_code == 10
+    assert "no package of a ClickHouse server" in said.output
+    assert "--profile clickhouse up" in said.output
+    (export,) = re.findall(r"export (\w+)=(\S+)", said.output)
+    shown = CliRunner(env=dict([export])).invoke(kaflow, ["config", "show"])
+    assert "clickhouse.connections.default.url" in shown.output
+
+
 @pytest.mark.kafka
 @pytest.mark.services
 def test_postgres_has_a_table_to_join(tmp_path: Path):

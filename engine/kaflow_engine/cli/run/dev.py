@@ -21,6 +21,15 @@ from kaflow_engine.testing.services.registry import SchemaRegistry
 _LOOK = 0.5
 """Seconds between two looks at the servers."""
 _WITH = ("postgres", "registry")
+_ELSEWHERE = {
+    "clickhouse": (
+        "there is no package of a ClickHouse server that could be started here",
+        "run docker compose --file deploy/compose.yaml --profile clickhouse up clickhouse, or a "
+        "server of your own, and export KAFLOW__CLICKHOUSE__CONNECTIONS__DEFAULT__URL="
+        "http://kaflow:kaflow@127.0.0.1:8123",
+    ),
+}
+"""Servers that are not started, why, and what to do instead."""
 
 
 @click.group("dev", invoke_without_command=True)
@@ -109,9 +118,12 @@ def _check(wanted: Sequence[str]) -> None:
 
     Raises:
         UnknownName: There is no such server.
-        ModelError: A package is missing.
+        ModelError: A package is missing, or a server is not for this command to start.
     """
     for name in wanted:
+        if name in _ELSEWHERE:
+            why, instead = _ELSEWHERE[name]
+            raise ModelError(why, hint=instead)
         if name not in _WITH:
             raise UnknownName("server", name, _WITH)
     if "postgres" in wanted and find_spec("psycopg") is None:
