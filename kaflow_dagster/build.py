@@ -11,6 +11,8 @@ from kaflow_dagster.assets.units import units_of
 from kaflow_dagster.assets.views import ProjectView, view_project
 from kaflow_dagster.checks.output_checks import build_check_schedule, build_checks
 from kaflow_dagster.checks.stream_checks import build_stream_checks
+from kaflow_dagster.runs.names import PIPELINE, VERSION, dagster_name
+from kaflow_dagster.streams.jobs import build_job_assets
 from kaflow_dagster.streams.outputs import NEWEST
 from kaflow_dagster.streams.preview import build_preview_job
 from kaflow_dagster.streams.redrive import build_redrive_job
@@ -60,12 +62,18 @@ def defs_of(
         raise ModelError("\n".join(project.problems))  # an empty page would look like a success
     translate = translator or KaflowTranslator()
     units = units_of(project)
+    ending = [
+        (unit, build_job_assets(unit, project, translate, newest_rows))
+        for unit in units
+        if unit.ends
+    ]
+    streams = [unit for unit in units if not unit.ends]
     jobs = {
         unit.name: build_stream_job(unit, project, translate, newest_rows)
-        for unit in units
+        for unit in streams
         if unit.problem is None
     }
-    sensors = [build_supervisor(unit, project, jobs.get(unit.name), patience) for unit in units]
+    sensors = [build_supervisor(unit, project, jobs.get(unit.name), patience) for unit in streams]
     tables = [
         (found, build_tables(found, project, translate, pyspark))
         for each in project.pipelines
@@ -77,11 +85,27 @@ def defs_of(
         *(build_check_schedule(each, translate) for each in project.pipelines),
         *(build_backfill_schedule(found, filled, project) for found, filled in tables),
     ]
-    specs = build_kaflow_specs(project, translate)
+    made = {key for _, assets in ending for key in assets.keys}
+    specs = [spec for spec in build_kaflow_specs(project, translate) if spec.key not in made]
     return dg.Definitions(
-        assets=[*with_switches(specs, units, translate), *(filled for _, filled in tables)],
+        assets=[
+            *with_switches(specs, streams, translate),
+            *(assets for _, assets in ending),
+            *(filled for _, filled in tables),
+        ],
         jobs=[
             *jobs.values(),
+            *(
+                dg.define_asset_job(
+                    dagster_name("job", unit.name),
+                    selection=[assets],
+                    description=f"Runs {unit.about} until all that it reads has ended.",
+                    # in a process of its own a step would go on when that of the run is killed
+                    executor_def=dg.in_process_executor,
+                    tags={PIPELINE: unit.name, VERSION: unit.version, "dagster/max_retries": "0"},
+                )
+                for unit, assets in ending
+            ),
             *(build_preview_job(each, project) for each in sound),
             *(
                 build_redrive_job(each, project, translate)

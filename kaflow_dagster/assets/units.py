@@ -33,6 +33,11 @@ class StreamUnit:
         return next((p.problem for p in self.pipelines if p.problem is not None), None)
 
     @property
+    def ends(self) -> bool:
+        """Whether a run of it ends by itself."""
+        return all(pipeline.ends for pipeline in self.pipelines)
+
+    @property
     def about(self) -> str:
         """What it is, for a sentence."""
         if [pipeline.name for pipeline in self.pipelines] == [self.name]:

@@ -80,6 +80,13 @@ class PipelineView:
         return self.group or self.folder
 
     @property
+    def ends(self) -> bool:
+        """Whether all that it reads has an end: a run is a job, and no stream."""
+        read = self.explanation.topics if self.explanation else ()
+        sources = [topic.source for topic in read if not topic.looked_up]
+        return bool(sources) and all(source is not None and source.ends for source in sources)
+
+    @property
     def written(self) -> tuple["PipelineOutput", ...]:
         """What it writes; nothing where it is broken."""
         parts = self.explanation.outputs if self.explanation else ()

@@ -41,7 +41,7 @@ def build_stream_job(
 
     @dg.op(name=dagster_name("run", unit.name), out=dg.Out(dg.Nothing))
     def stream(context: dg.OpExecutionContext) -> Iterator[object]:
-        yield from _session(context, project, assets, newest)
+        yield from session_of(context, project, assets, newest)
 
     @dg.job(
         name=dagster_name("stream", unit.name),
@@ -75,12 +75,20 @@ class _Heard:
         self.says = text
 
 
-def _session(
+def session_of(
     context: dg.OpExecutionContext,
     project: ProjectView,
     assets: Mapping[str, PipelineAssets],
     newest: int,
 ) -> Iterator[object]:
+    """Stream pipelines until they end or someone wants them to, and yield what they report.
+
+    Args:
+        context: Of the run.
+        project: Where the pipelines are read again.
+        assets: By pipeline, what reports are about.
+        newest: Rows of each output that a report shows.
+    """
     try:
         config = project.load_config()
     except KaflowError as error:

@@ -21,6 +21,8 @@ class SourcePart:
     format: str | None = None
     """Of files."""
     path: str | None = None
+    ends: bool = False
+    """Whether a run reads all there is of it, and then ends."""
     journal: str | None = None
     """Where records are written down when they come, below `state.rocksdb.path`."""
 

@@ -11,7 +11,7 @@ from kaflow_engine.model.sources.source_specs import FilesSourceSpec
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.topic_part import SourcePart, TopicPart
-from kaflow_engine.plan.planner.inputs.source_plugins import replays
+from kaflow_engine.plan.planner.inputs.source_plugins import ends, replays
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.shape import QueryShape
@@ -111,6 +111,7 @@ def _source(spec: PipelineSpec, name: str) -> SourcePart | None:
         guarantee=_guarantee(spec, said),
         format=said.format if is_files else None,
         path=said.path if is_files else None,
+        ends=ends(said),
         journal=f".journals/{spec.id}/{name}" if live else None,
     )
 

@@ -66,6 +66,11 @@ def replays(said: SourceSpec) -> bool:
     return isinstance(said, PluginSourceSpec) and source_plugin(said.type).replays
 
 
+def ends(said: SourceSpec) -> bool:
+    """Tell whether a run reads all there is of a source, and then ends."""
+    return bool(_asked(said, "bounded")) if isinstance(said, PluginSourceSpec) else said.ends
+
+
 def plugin_columns(spec: PipelineSpec, name: str) -> Mapping[str, str] | None:
     """Return the columns that the plugin of a source gives; None: it says none, or cannot."""
     said = spec.sources.get(name)
