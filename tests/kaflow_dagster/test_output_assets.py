@@ -167,16 +167,15 @@ topics: {orders: {columns: {id: VARCHAR}}}
     (tmp_path / "kaflow.yaml").write_text(
         "postgres: {connections: {default: {url: 'postgresql://k@db/shop'}}}"
     )
-    repository = build_kaflow_defs([tmp_path]).get_repository_def()
+    defs = build_kaflow_defs([tmp_path], tmp_path / "kaflow.yaml")
+    repository = defs.get_repository_def()
     found, looked = looked_at(repository.get_job("checks__kept"), monkeypatch)
     assert looked == ["files:ids", "postgres:default.ids"]
     assert {(name, of) for _, name, of in found} == {
         ("not_null_id", "files:ids"),
         ("unique_id", "postgres:default.ids"),
     }
-    assert {key for key, *_ in found} <= {
-        spec.key for spec in build_kaflow_defs([tmp_path]).resolve_all_asset_specs()
-    }
+    assert {key for key, *_ in found} <= {spec.key for spec in defs.resolve_all_asset_specs()}
 
 
 def test_reports_are_about_all_of_them(project):
