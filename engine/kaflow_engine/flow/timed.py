@@ -5,6 +5,9 @@ from typing import Literal
 
 from kaflow_engine.model.columns import Column
 
+NUMBER, AT = "$run", "$at"
+"""Columns of `batch` where it has the rows of many runs: which run, and the place among all."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttle:
@@ -41,6 +44,9 @@ class Runs:
     """What the SQL reads of a row."""
     sql: str
     """Over the table `batch`."""
+    together: str | None = None
+    """What selects the same of many runs at once, with NUMBER behind, in the order of the runs,
+    over a `batch` with NUMBER and AT; None: only a run by itself can be asked."""
     results: tuple[Column, ...]
     """What the SQL selects."""
     size: int

@@ -3,6 +3,7 @@
 # pyright: basic
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -130,6 +131,69 @@ def test_a_row_that_fails_alone_is_treated_as_its_topic_says(on_error):
         [("sql", {"k": "x", "v": "x"})] if on_error == "dead_letter" else []
     )
     assert run.pipeline.counters["failed_results"] == 1
+
+
+TOGETHER = [
+    "SELECT k, count(*) AS n FROM batch GROUP BY k ORDER BY n DESC, k",
+    "SELECT k, count(*) AS n FROM batch GROUP BY k",
+    "SELECT count(*) AS n, string_agg(k, '') AS ks, first(v) AS f FROM batch",
+    "SELECT k, max(v) AS m FROM batch WHERE k <> 'b' GROUP BY ALL HAVING count(*) > 1",
+    "SELECT upper(b.k) AS u, v FROM batch b ORDER BY 1 DESC",
+    "SELECT k = 'a' AS a, list(v ORDER BY v DESC) AS vs FROM batch GROUP BY 1 ORDER BY a DESC",
+]
+ONE_BY_ONE = [
+    "SELECT * FROM batch ORDER BY k",
+    "SELECT k FROM batch ORDER BY k LIMIT 2",
+    "SELECT count(*) AS n FROM batch WHERE k = 'a'",
+    "SELECT DISTINCT k FROM batch",
+    "SELECT k, row_number() OVER (ORDER BY v) AS n FROM batch",
+    "SELECT k FROM batch WHERE v = (SELECT max(v) FROM batch)",
+    "SELECT k, count(*) AS n FROM batch GROUP BY ROLLUP (k)",
+    "SELECT batch AS whole FROM batch ORDER BY k",
+    "SELECT unnest([k, v]) AS x FROM batch ORDER BY v",
+    "SELECT a.k FROM batch a JOIN batch b ON a.k = b.v ORDER BY a.k",
+    "SELECT count(*) AS n FROM batch UNION ALL SELECT 1",
+]
+
+
+@pytest.mark.parametrize("query", TOGETHER)
+def test_runs_that_are_asked_together_make_what_each_makes(query):
+    plan = plan_with({"size": 3}, query)
+    (runs,) = runs_of(plan)
+    alone = replace(
+        plan,
+        operators=tuple(
+            replace(each, together=None) if each == runs else each for each in plan.operators
+        ),
+    )
+    assert runs.together is not None
+    texts = ["a", "bcabbabaca", "cc"]
+    found = [[Run(each).at(0, some) for some in texts] for each in (plan, alone)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("query", ONE_BY_ONE)
+def test_runs_whose_rows_would_be_compared_with_those_of_others_are_asked_one_by_one(query):
+    (runs,) = runs_of(plan_with({"size": 3}, query))
+    assert runs.together is None
+
+
+def test_a_row_that_fails_takes_no_other_run_with_it():
+    plan = plan_with({"size": 2}, "SELECT sum(v::INTEGER) AS s FROM batch", on_error="dead_letter")
+    rows = Run(plan).at(0, "12x345")
+    letters = [letter_of(row) for row in rows if row["kind"]]
+    assert [json.loads(row["value"])["s"] for row in rows if not row["kind"]] == [3, 3, 9]
+    assert [json.loads(value) for _, _, value in letters] == [{"k": "x", "v": "x"}]
+
+
+def test_a_row_that_came_before_dead_letters_were_wanted_has_none_of_its_own():
+    query = "SELECT sum(v::INTEGER) AS s FROM batch"
+    run = Run(plan_with({"size": 2}, query, on_error="fail"))
+    run.at(0, "x")
+    run.pipeline.go_on(plan_with({"size": 2}, query, on_error="dead_letter"))
+    rows = run.at(1, "2")
+    assert [json.loads(row["value"]) for row in rows if not row["kind"]] == [{"s": 2}]
+    assert [letter_of(row)[0] for row in rows if row["kind"]] == ["sql"]
 
 
 def test_another_query_over_fewer_rows_goes_on_with_those_that_wait():

@@ -30,16 +30,32 @@ def entering(
     """
     parts = [canonical(selected(column), column.type) for column in keys]
     texts = [to_text(selected(column), column.type) for column in arguments]
-    places = f', "{PLACES}"' if project.unnests else ""
-    edge = project.rows
-    source = projected(project, typed)
-    raw, joined = "", ""
-    if isinstance(edge, Driving) and edge.raw is not None:  # a join has it beside its rows
-        raw = ", r.raw"
-        original = f"CASE WHEN {edge.raw} THEN {RAW} END"
-        joined = f" JOIN (SELECT rn, {original} AS raw FROM ({typed})) r ON r.rn = p.rn"
+    source, places, raw = _source(project, typed)
     own, place = "", keyed("p.k")
     if shard is not None:
         own, place = f", {shard} AS shard", placed_by("p.shard", "p.k")
-    made = f"SELECT rn{places}, {pack(parts)} AS k{own}, {pack(texts)} AS payload FROM ({source})"
-    return f"SELECT p.rn{places}, {place} AS key, p.payload{raw} FROM ({made}) p{joined}"
+    made = f"SELECT rn{places}{raw}, {pack(parts)} AS k{own}, {pack(texts)} AS payload"
+    return f"SELECT p.rn{places}, {place} AS key, p.payload{raw} FROM ({made} FROM ({source})) p"
+
+
+def gathering(project: Project, typed: str, *, raw: bool) -> str:
+    """Return a SELECT of `rn` and all columns of a projection as packed row, without a key.
+
+    Args:
+        project: The entry.
+        typed: SELECT of `rn` and the columns of the rows before.
+        raw: The original bytes of records are wanted.
+    """
+    texts = [to_text(selected(column), column.type) for column, _ in project.columns]
+    source, places, original = _source(project, typed)
+    return f"SELECT rn{places}, {pack(texts)} AS payload{original if raw else ''} FROM ({source})"
+
+
+def _source(project: Project, typed: str) -> tuple[str, str, str]:
+    """Return a SELECT of what is projected, and of it the columns with places and with the original
+    bytes, each behind a comma, where there are some."""
+    places = f', "{PLACES}"' if project.unnests else ""
+    edge = project.rows
+    if not isinstance(edge, Driving) or edge.raw is None:  # a join has it beside its rows
+        return projected(project, typed), places, ""
+    return projected(project, typed, f"CASE WHEN {edge.raw} THEN {RAW} END AS raw"), places, ", raw"

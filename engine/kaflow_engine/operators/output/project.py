@@ -50,15 +50,15 @@ def run_project(flow: Flow, project: Project, sink: Sink, leaving: Leaving) -> T
     return Taken(rows=rows, numbers=kept["rn"], passed=passed, bit=EMITTED, bad=done.bad)
 
 
-def projected(project: Project, typed: str) -> str:
+def projected(project: Project, typed: str, *more: str) -> str:
     """Return a SELECT of `rn` and what is selected, named by `selected`; with `$places` where lists
-    are unnested."""
+    are unnested, and what more is said of the rows before."""
     numbers = ["rn"]
     if project.unnests:
         numbers.append(identifier(PLACES))
         typed = unnested(project.unnests, typed)
     where = f" WHERE {project.where}" if project.where else ""
-    columns = [(column, sql) for column, sql in project.columns]
+    columns = list(project.columns)
     operation = next((sql for column, sql in columns if column.name == OPERATION), None)
     if operation is not None:  # each column of a change asks for it, and it is computed once
         typed = f"SELECT *, {operation} AS {_DOES} FROM ({typed}){where}"
@@ -66,7 +66,7 @@ def projected(project: Project, typed: str) -> str:
         columns = [(column, sql.replace(f"({operation})", _DOES)) for column, sql in columns]
         columns = [(c, _DOES if c.name == OPERATION else sql) for c, sql in columns]
     named = (f"{sql} AS {selected(column)}" for column, sql in columns)
-    return f"SELECT {', '.join([*numbers, *named])} FROM ({typed}){where}"
+    return f"SELECT {', '.join([*numbers, *named, *more])} FROM ({typed}){where}"
 
 
 def _address(flow: Flow, project: Project, sink: Sink, rows: pa.Table) -> Address:

@@ -2,13 +2,14 @@
 
 import pyarrow as pa
 
+from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.graph import source_of, target_of
 from kaflow_engine.flow.operators import Project
 from kaflow_engine.flow.timed import Runs
 from kaflow_engine.operators.handover import Leaving, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import EMITTED, by_ledger
-from kaflow_engine.operators.output.entering import entering
+from kaflow_engine.operators.output.entering import gathering
 from kaflow_engine.operators.output.unnest import PLACES, first_of_each, ordered_by_place
 from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.partitioning import behind_shard, first_parts
@@ -18,9 +19,9 @@ from kaflow_engine.operators.rows.schemas import READY
 
 def enter_runs(flow: Flow, project: Project, runs: Runs, leaving: Leaving) -> Taken:
     """Take rows: compute what the SQL of runs reads, and address them."""
-    sql = entering(project, (), [column for column, _ in project.columns], leaving.typed)
+    sql = gathering(project, leaving.typed, raw=_may_be_letters(flow, project))
     found, failed = guarded(sql, leaving.rows)
-    kept = leaving.placed(found.drop_columns(["key"]))
+    kept = leaving.placed(found)
     passed = kept
     if project.unnests:
         passed = first_of_each(kept.drop_columns([PLACES]))
@@ -41,6 +42,13 @@ def enter_runs(flow: Flow, project: Project, runs: Runs, leaving: Leaving) -> Ta
     return Taken(
         rows=rows, numbers=kept["rn"], passed=passed, bit=EMITTED, bad=tuple(bad_records(failed))
     )
+
+
+def _may_be_letters(flow: Flow, project: Project) -> bool:
+    """Tell whether a record on which the SQL of a run fails becomes a dead letter; others need no
+    bytes on their way."""
+    edge = project.rows
+    return isinstance(edge, Driving) and source_of(flow, edge).on_error == "dead_letter"
 
 
 def _keys(runs: Runs, rows: pa.Table) -> pa.BinaryArray:

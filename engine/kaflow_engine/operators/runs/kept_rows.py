@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kaflow_engine.operators.keyed_state import StepState
 from kaflow_engine.operators.rows.schemas import ORIGIN
@@ -112,7 +111,7 @@ class RunRows:
         times = [row.ts for row in self.waited]
         if self.arrived is not None:
             column = self.arrived.rows["ts"].chunk(0)
-            times.append(pc.max(column.slice(self.start, self.stop - self.start)).as_py())
+            times.append(int(column.to_numpy()[self.start : self.stop].max()))
         return max(times)
 
 

@@ -49,11 +49,13 @@ def row_failures(flow: Flow, runs: Runs, made: Sequence[tuple[OfRun, Made]]) -> 
             row = run.rows.at(place)
             bad = BadRecord(row=0, phase="sql", error=error, message=message)
             _, _, part, offset = row.origin
-            if part == NO_RECORD:
+            topic = topics[row.branch]
+            # one that came while the topic had another `on_error` has no bytes
+            if part == NO_RECORD or (topic.on_error == "dead_letter" and row.raw is None):
                 others.append((row, bad, run.key))
                 continue
-            if topics[row.branch].on_error == "fail":
-                raise refusal(topics[row.branch], part, offset, bad)
+            if topic.on_error == "fail":
+                raise refusal(topic, part, offset, bad)
             failed.setdefault((row.branch, part, offset), (row, bad, run.key))
     report = report_rows([{"counters": {"failed_results": len(failed) + len(others)}}])
     tables = [report]

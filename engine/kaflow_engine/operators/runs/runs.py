@@ -31,6 +31,9 @@ from kaflow_engine.operators.runs.letters import result_letters, row_failures
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.state.keys import split_entry
 
+Owners = np.ndarray[tuple[int], np.dtype[np.int64]]
+"""Of each row that the SQL selects, the number of its run."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -183,19 +186,19 @@ def _made(
     """Let what the SQL selects of runs leave; returns rows and dead letters, schema EXCHANGE."""
     if not found:
         return []
-    made = made_of(runs, (run.rows.payloads for run in found))
+    made = made_of(runs, [run.rows.payloads for run in found])
     chain = chain_of(flow, runs)
     tables = [row_failures(flow, runs, list(zip(found, made, strict=True)))]
-    owners = [n for n, each in enumerate(made) for _ in each.rows]
+    owners = np.repeat(np.arange(len(made)), [len(each.rows) for each in made])
     bad = [(n, each.failed) for n, each in enumerate(made) if each.failed is not None]
     failures = [
         (found[n], BadRecord(row=0, phase="result", error=error, message=message))
         for n, (error, message) in bad
     ]
-    if owners:
+    if len(owners):
         taken = hand_on(_leaving(flow, runs, batch, found, made, owners))
         tables.append(taken.rows)
-        failures += [(found[owners[one.row]], one) for one in taken.bad]
+        failures += [(found[int(owners[one.row])], one) for one in taken.bad]
     tables.append(result_letters(flow, chain, failures))
     return tables
 
@@ -206,15 +209,13 @@ def _leaving(
     batch: BatchContext,
     found: Sequence[Run],
     made: Sequence[Made],
-    owners: Sequence[int],
+    owners: Owners,
 ) -> Leaving:
     results = (*runs.results, Column(APPEND_TIME, "TIMESTAMP"))
     columns = [Column(f"{runs.alias}.{each.name}", each.type) for each in results]
     places = {column.name: f"l[{i}]" for i, column in enumerate(columns, 1)}
-    numbers = pa.array(range(len(owners)), pa.int64())
-    rows = pa.table(
-        {"rn": numbers, "row": pa.array([r for each in made for r in each.rows], pa.string())}
-    )
+    numbers = pa.array(np.arange(len(owners)))
+    rows = pa.table({"rn": numbers, "row": pa.concat_arrays([each.rows for each in made])})
     known = _places(flow, found, made, numbers, owners)
     time = "CAST(make_timestamp(ts * 1000) AS VARCHAR)"
     source = f"SELECT rn, list_append({unpack('row')}, {time}) AS l FROM rows"
@@ -233,17 +234,12 @@ def _leaving(
 
 
 def _places(
-    flow: Flow, found: Sequence[Run], made: Sequence[Made], numbers: pa.Array, owners: Sequence[int]
+    flow: Flow, found: Sequence[Run], made: Sequence[Made], numbers: pa.Array, owners: Owners
 ) -> pa.Table:
     """Return where results stand: where their run does, and among them in the order of the SQL."""
     triggers = list(zip(*(run.trigger for run in found), strict=True))
     origins = list(zip(*(run.origin for run in found), strict=True))
-    by = pa.array(owners, pa.int64())
-    members = [
-        [*run.members, place]
-        for run, each in zip(found, made, strict=True)
-        for place in range(len(each.rows))
-    ]
+    by = pa.array(owners)
 
     def column(values: Sequence[int]) -> pa.Array:
         return pa.array(values, pa.int64()).take(by)
@@ -254,9 +250,21 @@ def _places(
         **{name: column(values) for name, values in zip(TRIGGER, triggers, strict=True)},
         **{name: column(values) for name, values in zip(ORIGIN, origins, strict=True)},
         "ts": column([run.rows.newest for run in found]),
-        "members": pa.array(members, MEMBERS),
+        "members": _members(found, made),
         "part": column(first_parts(keys, flow.partitions).tolist()),
         "counted": pa.repeat(False, len(owners)),
         "forced": pa.repeat(False, len(owners)),
     }
     return pa.table(columns)
+
+
+def _members(found: Sequence[Run], made: Sequence[Made]) -> pa.Array:
+    """Return the members of the row that filled each run, with the place among its results."""
+    sizes = [len(each.rows) for each in made]
+    if any(run.members for run in found):
+        pairs = zip(found, sizes, strict=True)
+        lists = ([*run.members, place] for run, size in pairs for place in range(size))
+        return pa.array(list(lists), MEMBERS)
+    places = np.concatenate([np.arange(size) for size in sizes])
+    offsets = pa.array(np.arange(len(places) + 1, dtype=np.int32))
+    return pa.ListArray.from_arrays(offsets, pa.array(places))

@@ -77,7 +77,11 @@ def plan_text(plan: Flow) -> str:
         **({} if several_rows else _ONE_ROW),
     }
     of_their_rows = {
-        plan.operators.index(each): {**_without_chain(each), **_without_events(each)}
+        plan.operators.index(each): {
+            **_without_chain(each),
+            **_without_events(each),
+            **_one_by_one(each),
+        }
         for each in may_have
     }
     by_operator = {**({"__all__": of_operators} if of_operators else {}), **of_their_rows}
@@ -108,6 +112,12 @@ def _without_chain(operator: Aggregate | Runs | KeyedJoin) -> dict[str, Any]:
 def _without_events(operator: Aggregate | Runs | KeyedJoin) -> dict[str, Any]:
     of_records = isinstance(operator, KeyedJoin) and not (operator.waiting or operator.delay)
     return _OF_RECORDS if of_records else {}
+
+
+def _one_by_one(operator: Aggregate | Runs | KeyedJoin) -> dict[str, Any]:
+    """Return what is left out of runs that are asked one by one, as all were before."""
+    alone = isinstance(operator, Runs) and operator.together is None
+    return {"together": True} if alone else {}
 
 
 def _of_topic(sink: TopicSink) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from kaflow_engine.sql.groups.changes import changes_of, rows_of_changes
 from kaflow_engine.sql.groups.distinct import distinct_rows, is_distinct
 from kaflow_engine.sql.groups.first_rows import first_rows
 from kaflow_engine.sql.groups.grouping import Grouper, is_grouped
-from kaflow_engine.sql.groups.runs import rows_of_runs, run_of
+from kaflow_engine.sql.groups.runs.runs import rows_of_runs, run_of
 from kaflow_engine.sql.groups.windows import ClockOf
 from kaflow_engine.sql.scope import Schemas, Scope
 from kaflow_engine.sql.streamable import row_number_of

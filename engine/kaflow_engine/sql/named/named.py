@@ -8,7 +8,7 @@ from kaflow_engine.errors import Location
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.groups.changes import ChangesText, reading_changes
 from kaflow_engine.sql.groups.first_rows import with_last_rows
-from kaflow_engine.sql.groups.runs import RunText
+from kaflow_engine.sql.groups.runs.runs import RunText
 from kaflow_engine.sql.named.dynamic_tables import dynamic_tables
 from kaflow_engine.sql.named.transforms import transform_text
 from kaflow_engine.sql.transforms.rows import TransformText, transformed

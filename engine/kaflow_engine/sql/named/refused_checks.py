@@ -7,7 +7,7 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
 from kaflow_engine.sql.groups.calls import function_of
 from kaflow_engine.sql.groups.grouping import is_grouped, text_of
-from kaflow_engine.sql.groups.runs import RunText
+from kaflow_engine.sql.groups.runs.runs import RunText
 from kaflow_engine.sql.named.dynamic_tables import DynamicTable
 from kaflow_engine.sql.parse import parse_select
 from kaflow_engine.sql.streamable import is_unnest, line_of

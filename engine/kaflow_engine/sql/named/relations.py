@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.sql.groups.runs import check_run, reading_runs
+from kaflow_engine.sql.groups.runs.runs import check_run, reading_runs
 from kaflow_engine.sql.groups.windows import with_windows_that_change
 from kaflow_engine.sql.named.named import Named, NamedQuery, NamedSet, NamedTopic, whole
 from kaflow_engine.sql.named.refused_checks import refuse_in_run

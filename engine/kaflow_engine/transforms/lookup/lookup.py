@@ -78,17 +78,19 @@ class LookUp:
         Args:
             missing: The `key` of each row, and the `values` that it looks up.
         """
-        answers = self._answers(missing["values"].unique().to_pylist(), batch)
+        values = missing["values"].combine_chunks().dictionary_encode()
+        answers = self._answers(values.dictionary.to_pylist(), batch)
         columns = {
             "key": missing["key"],
             "by": pa.repeat(self.transform.id, missing.num_rows),
-            "answer": pa.array([answers[each] for each in missing["values"].to_pylist()]),
+            "answer": pa.array(answers, pa.string()).take(values.indices),
         }
         nothing = pa.nulls(missing.num_rows, pa.string())
         return pa.table([columns.get(name, nothing) for name in KEPT.names], schema=KEPT)
 
-    def _answers(self, values: Sequence[str], batch: TransformBatch) -> dict[str, str]:
-        """Return what the table has for values: remembered, or asked for in one query."""
+    def _answers(self, values: Sequence[str], batch: TransformBatch) -> list[str]:
+        """Return what the table has for each of some values: remembered, or asked for in one
+        query."""
         place = (self.transform.name, self._name)
         known = _known.setdefault(place, {}) if self.params.refresh else {}
         now = monotonic()
@@ -101,17 +103,20 @@ class LookUp:
         reached = self.params.table.reached_by
         connection = batch.connection(*reached) if reached is not None else dict[str, str]()
         table = AttachedTable(self.params.table, connection, self.transform.name)
-        keys = [tuple(json.loads(each)) for each in left]
+        keys: list[list[str]] = json.loads(f"[{','.join(left)}]")
         found: dict[str, list[str]] = {each: [] for each in left}
         rows = table.with_values(self.params.types, self.params.on, keys, once=self.params.once)
         for place, row in rows:
             found[left[place]].append(row)
-        fresh |= {each: f"[{','.join(sorted(rows))}]" for each, rows in found.items()}
+        fresh |= {
+            each: f"[{','.join(sorted(rows) if len(rows) > 1 else rows)}]"
+            for each, rows in found.items()
+        }
         if self.params.refresh:
             if len(known) + len(left) > _MOST:
                 known.clear()
             known.update({each: (now, fresh[each]) for each in left})
-        return fresh
+        return [fresh[each] for each in values]
 
     def _joined(self, rows: pa.Table, answers: pa.Array) -> Transformed:
         """Return rows with what was found for them.

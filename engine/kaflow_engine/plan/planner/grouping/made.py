@@ -20,6 +20,7 @@ def runs_of(group: GroupParts, run: RunShape, id: str, state: int, inputs: tuple
         alias=group.shape.alias,
         columns=run.inputs,
         sql=run.sql,
+        together=run.together,
         results=run.results,
         size=run.size,
         every=run.every,

@@ -10,9 +10,11 @@ from kaflow_engine.duck.functions.catalogue import IN_PLANS, shown
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.flow.tables import APPEND_TIME
+from kaflow_engine.flow.timed import AT, NUMBER
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.event_time import TIME
+from kaflow_engine.sql.groups.runs.together import together
 from kaflow_engine.sql.groups.shapes import RunShape
 from kaflow_engine.sql.parse import parse_select
 from kaflow_engine.sql.scope import NeedsSchema, Schemas, is_now
@@ -92,6 +94,7 @@ def rows_of_runs(
             every=run.every,
             per_partition=run.per_partition,
             sql=run.sql,
+            together=_together(run.sql, inputs, results),
             inputs=inputs,
             results=results,
         ),
@@ -166,10 +169,28 @@ def results_of(run: RunText, inputs: tuple[Column, ...]) -> tuple[Column, ...]:
         return binding.bind(f"{rows} SELECT {sql} AS x FROM {BATCH}")[0]
 
     try:
-        found = binding.described(f"{rows} SELECT * FROM ({run.sql}\n)")
+        found = binding.described(_over(inputs, run.sql))
     except binding.Error as error:
         raise refusal(error, "NULL", run.start, ask) from error
     return tuple(Column(name, kind) for name, kind in found)
+
+
+def _together(sql: str, inputs: tuple[Column, ...], results: tuple[Column, ...]) -> str | None:
+    """Return SQL over many runs at once; None where DuckDB would make other columns by it."""
+    found = together(sql, BATCH)
+    if found is None:
+        return None
+    more = (*inputs, Column(NUMBER, "BIGINT"), Column(AT, "BIGINT"))
+    wanted = [(column.name, column.type) for column in (*results, more[-2])]
+    try:
+        return found if list(binding.described(_over(more, found))) == wanted else None
+    except binding.Error:
+        return None
+
+
+def _over(inputs: tuple[Column, ...], sql: str) -> str:
+    columns = ", ".join(f"NULL::{c.type} AS {identifier(c.name)}" for c in inputs)
+    return f"WITH {BATCH} AS (SELECT {columns}) SELECT * FROM ({sql}\n)"
 
 
 def _refuse_changes(flat: Flat, at: Location | None) -> None:

@@ -1,0 +1,1 @@
+"""Runs of rows in queries, and the SQL over them."""
