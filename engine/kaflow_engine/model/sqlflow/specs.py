@@ -28,7 +28,11 @@ class WindowSpec(Spec):
     """When rows of a table are complete, and where they go then."""
 
     time_column: Filled
-    size_seconds: int = Field(gt=0)
+    size_seconds: int | None = Field(default=None, gt=0)
+    advance_seconds: int | None = Field(default=None, gt=0)
+    """From the start of a window to that of the next one, of which a row then counts in several."""
+    session_gap_seconds: int | None = Field(default=None, gt=0)
+    """Instead of a size: a window lasts until nothing comes for longer."""
     grace_seconds: int = Field(default=0, ge=0)
     idle_close_seconds: int | None = Field(default=None, gt=0)
     late_rows: Literal["drop", "reemit", "dead_letter"] = "drop"

@@ -1,14 +1,23 @@
 """SQL of several statements, taken apart."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImportUsage]
 
 from kaflow_engine.errors import SqlError
 from kaflow_engine.model.sqlflow.lowering.said import SqlText
+
+
+class _WithWindows(DuckDB):
+    """DuckDB's SQL, in which `session(…)` is a call like others."""
+
+    class Parser(DuckDB.Parser):
+        FUNC_TOKENS: ClassVar[set[TokenType]] = {*DuckDB.Parser.FUNC_TOKENS, TokenType.SESSION}
 
 
 def statements(sql: SqlText) -> Iterator[SqlText]:
@@ -45,7 +54,7 @@ def tokens(sql: SqlText) -> list[Token]:
 def parsed(sql: SqlText) -> exp.Expr | None:
     """Return the tree of a statement; None: it is not one that can be read."""
     try:
-        found = sqlglot.parse(sql.text, dialect="duckdb")
+        found = sqlglot.parse(sql.text, dialect=_WithWindows)
     except (SqlglotError, RecursionError):
         return None
     return found[0] if len(found) == 1 else None

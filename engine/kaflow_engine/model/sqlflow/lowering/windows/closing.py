@@ -47,6 +47,10 @@ class Closing:
     """What `emit` calls the groups."""
     sink: SinkSpec
     sink_path: Path
+    size: int | None = None
+    """Seconds of a window, where it is said."""
+    made: str | None = None
+    """SQL of windows that the engine makes of the time of a row; None: the handler says them."""
 
     def grace(self, size: int) -> int:
         """Return the seconds between the end of a window and its close.
@@ -103,6 +107,8 @@ def _of_window(said: Said, spec: WindowSpec, path: Path, mistakes: Mistakes) -> 
         )
     return Closing(
         at=said.at(*path),
+        size=spec.size_seconds,
+        made=_made(said, spec, path, mistakes),
         time_column=spec.time_column,
         after=spec.grace_seconds,
         idle=spec.idle_close_seconds,
@@ -111,6 +117,37 @@ def _of_window(said: Said, spec: WindowSpec, path: Path, mistakes: Mistakes) -> 
         sink=spec.sink,
         sink_path=(*path, "sink"),
     )
+
+
+def _made(said: Said, spec: WindowSpec, path: Path, mistakes: Mistakes) -> str | None:
+    """Return SQL of windows that a handler cannot say, because a row may be in several, or because
+    others decide where they end."""
+    size, advance, gap = spec.size_seconds, spec.advance_seconds, spec.session_gap_seconds
+    if gap is not None:
+        if size is not None or advance is not None:
+            mistakes.add(
+                "a window with session_gap_seconds has no other size",
+                said.at(*path, "session_gap_seconds"),
+                "remove size_seconds and advance_seconds, or session_gap_seconds",
+            )
+        return f"session(INTERVAL {gap} SECOND)"
+    if size is None:
+        mistakes.add(
+            "'tables.sql.window.size_seconds' is required",
+            said.at(*path),
+            "write size_seconds: 3600, or session_gap_seconds: 1800",
+        )
+        return None
+    if advance is None:
+        return None
+    if size % advance:
+        mistakes.add(
+            f"size_seconds ({size}) is no multiple of advance_seconds ({advance})",
+            said.at(*path, "advance_seconds"),
+            "a row then would count in now more and now fewer windows; choose another advance",
+        )
+        return None
+    return f"hop(INTERVAL {size} SECOND, INTERVAL {advance} SECOND)"
 
 
 def _of_manager(said: Said, table: TableSpec, spec: ManagerSpec, path: Path) -> Closing | None:

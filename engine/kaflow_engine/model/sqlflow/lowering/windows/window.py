@@ -108,6 +108,17 @@ def _window(
     managed: Managed, statement: SqlText, bucket: exp.Alias, mistakes: Mistakes
 ) -> Window | None:
     columns = list(bucket.this.find_all(exp.Column))
+    made = managed.closing.made
+    if made is not None:
+        if _is_time(bucket.this):
+            return _windows(managed, statement, columns[0], made, 0)
+        mistakes.add(
+            f"'{bucket.alias}' is no time of the message, of which windows could be made",
+            statement.line(columns[0].this.meta.get("line", 1) if columns else 1),
+            f"write CAST(timestamp AS TIMESTAMPTZ) AS {bucket.alias}; in what leaves it is the "
+            "start of the window",
+        )
+        return None
     if not isinstance(bucket.this, _BUCKETS) or len(columns) != 1:
         mistakes.add(
             f"'{bucket.alias}' is no window of one column of the message",
@@ -124,16 +135,34 @@ def _window(
             "take date_trunc('minute', …), 'hour' or 'day', or time_bucket(INTERVAL '5' MINUTE, …)",
         )
         return None
-    time = columns[0]
+    said = managed.closing.size
+    if None not in (size, said) and size != said:
+        mistakes.add(
+            f"'{bucket.alias}' makes windows of {size} seconds, and size_seconds is {said}",
+            statement.line(columns[0].this.meta.get("line", 1)),
+            "let both say the same",
+        )
+    return _windows(managed, statement, columns[0], "_time", size or 0)
+
+
+def _is_time(tree: exp.Expr) -> bool:
+    """Tell whether an expression is a column, or one that is cast."""
+    return isinstance(tree.this if isinstance(tree, exp.Cast | exp.TryCast) else tree, exp.Column)
+
+
+def _windows(
+    managed: Managed, statement: SqlText, time: exp.Column, instead: str, size: int
+) -> Window:
+    """Return windows over the event time of the engine, which stands for a column."""
     start, end = _select_in(statement)
     begin, stop = _cast_around(time, statement.text)
-    text = statement.text[start:begin] + "_time" + statement.text[stop:end]
+    text = statement.text[start:begin] + instead + statement.text[stop:end]
     lines = statement.text.count("\n", 0, start)
     return Window(
         managed=managed,
         select=SqlText(text=text.rstrip(), at=statement.line(lines + 1)),
         event_time=time.name if len(time.parts) == 1 else None,
-        grace=managed.closing.grace(size or 0),
+        grace=managed.closing.grace(size),
     )
 
 
