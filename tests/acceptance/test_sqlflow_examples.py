@@ -1,5 +1,6 @@
 """Configurations of SQLFlow, one for each kind of example, run by one command from end to end:
-files of `fixtures/sqlflow/examples` (ST9, ST10, ST25, ST26)."""
+files of `fixtures/sqlflow/examples` (ST9, ST10, ST25, ST26). Most batches for ClickHouse have no
+rows, and statements of a sink run in a database of their own (D11, D16)."""
 # pyright: basic
 
 import json
@@ -46,6 +47,7 @@ def shout(text: str) -> str:
 """
 STATES = [("New York", "New York"), ("Baltimore", "Maryland")]
 BY_STATE = [{"city": city, "state": dict(STATES)[city]} for city in CITIES]
+BY_COUNT = [{"state": "Maryland", "n": 20}, {"state": "New York", "n": 20}]
 COUNTS = {city: 20 for city in CITIES}
 
 
@@ -95,7 +97,9 @@ ROWS = {
     "security": [{"n": 40}],
     "join.sqlite": BY_STATE * 20,
     "join.duckdb": BY_STATE * 20,
-    "groups.duckdb": [{"state": "Maryland", "n": 20}, {"state": "New York", "n": 20}],
+    "groups.duckdb": BY_COUNT,
+    "csv.join": BY_STATE * 20,
+    "csv.table": BY_COUNT,
     "topics": [{"more": True, "kafka_partition": 0, "kafka_offset": n} for n in range(3)]
     + [{"more": False, "kafka_partition": 0, "kafka_offset": n} for n in range(40)],
 }
@@ -116,6 +120,7 @@ def fill(folder, postgres, clickhouse, broker, unique):
     with duckdb.connect(str(folder / "states.duckdb")) as states:
         states.execute("CREATE TABLE states (city VARCHAR, state VARCHAR)")
         states.executemany("INSERT INTO states VALUES (?, ?)", STATES)
+    (folder / "states.csv").write_text("city,state\n" + "".join(f"{c},{s}\n" for c, s in STATES))
     (folder / "out").mkdir()
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         for text in (
@@ -168,7 +173,7 @@ def test_each_example_does_what_it_says(
             "state": {"rocksdb": {"path": str(tmp_path / "state")}},
             "spark": {"master": "local[2]"},
             "functions": ["./shouting.py"],
-            "sql": {"attach": ["sqlite", "duckdb"]},
+            "sql": {"attach": ["sqlite", "duckdb"], "read": [str(tmp_path)]},
             "command": {"connections": {"default": {"folders": [str(tmp_path / "out")]}}},
             "iceberg": {"connections": {"lake": lake[0]}},
         }

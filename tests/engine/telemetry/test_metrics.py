@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kaflow_engine.measures import Measure, Series
+from kaflow_engine.model.brought.nodes import FileMetrics
 from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.telemetry.progress import Progress
@@ -151,3 +153,36 @@ def test_the_dashboard_asks_for_metrics_that_exist():
         names = set(re.findall(r"kaflow_\w+", query))
         assert names, query
         assert names <= known, query
+
+
+def test_a_file_of_sqlflow_is_measured_by_its_names_too():
+    metrics = Metrics(["p", "other"], {"p": FileMetrics(of_pipelines="sqlflow")})
+    measured = (
+        (Series("count", "source_records", (("topic", "a"),)), Measure(30)),
+        (Series("count", "source_records", (("topic", "b"),)), Measure(10)),
+        (Series("time", "sink", (("output", "out"),)), Measure(6.0, 2)),
+        (Series("count", "receiver_requests", (("source", "x"), ("status", "200"))), Measure(3)),
+        (Series("count", "receiver_requests", (("source", "y"), ("status", "200"))), Measure(4)),
+    )
+    for name in ("p", "other"):
+        metrics.take(
+            Progress(
+                pipeline=name, batch=1, batch_ms=250, measured=measured, lag={"a": 7}, letters=2
+            )
+        )
+    found = {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+        for line in metrics.text().decode().splitlines()
+        if line[:1] != "#" and not line.startswith(("kaflow_", "process_"))
+    }
+    assert all('pipeline="p"' in series for series in found)
+    assert {
+        'message_count_messages_total{pipeline="p",source="a"}': 30,
+        'message_count_messages_total{pipeline="p",source="b"}': 10,
+        'error_count_total{pipeline="p"}': 2,
+        'sink_flush_count_flushes_total{pipeline="p",sink="out"}': 2,
+        'consumer_lag_messages{pipeline="p",topic="a"}': 7,
+        'webhook_requests_total{pipeline="p",status_code="200"}': 7,
+        'batch_processing_latency_seconds_count{pipeline="p"}': 1,
+        'batch_processing_latency_seconds_sum{pipeline="p"}': 0.25,
+    }.items() <= found.items()

@@ -49,6 +49,12 @@ from kaflow_engine.plan.planner.project import load_checked
     type=click.Path(path_type=Path, dir_okay=False),
     help="Append what each batch did to this file, one JSON object a line.",
 )
+@click.option(
+    "--metrics",
+    type=click.Choice(["prometheus"]),
+    expose_value=False,
+    help="As SQLFlow has it: metrics are at http.port anyway, those of its files by its names too.",
+)
 @config_option
 @set_option
 @allow_option

@@ -31,8 +31,10 @@ class NodeMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileMetrics:
-    """All nodes of a file; none: its front end has no metrics of its own."""
+    """All metrics that a file wants besides; none: its front end has no metrics of its own."""
 
     prefix: str = ""
-    """What the names of its metrics begin with."""
+    """What the names of those of nodes begin with."""
     nodes: tuple[NodeMetrics, ...] = ()
+    of_pipelines: Literal["sqlflow"] | None = None
+    """The system by whose names its pipeline is measured as a whole."""

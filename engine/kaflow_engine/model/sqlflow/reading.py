@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.brought.nodes import FileMetrics
 from kaflow_engine.model.files.reading import build, check_keys
 from kaflow_engine.model.files.templates import rendered
 from kaflow_engine.model.files.tree import Entries, describe
@@ -53,7 +54,8 @@ def read_sqlflow(path: Path, text: str, around: Surroundings) -> Reading:
     if mistakes:
         return Reading(at=start, name=lowered.name, mistakes=in_order(mistakes))
     reading = read_pipeline(Document(root=lowered.tree, mistakes=()))
-    spec = reading.spec and reading.spec.model_copy(update={"brought": lowered.brought})
+    more = {"brought": lowered.brought, "file_metrics": FileMetrics(of_pipelines="sqlflow")}
+    spec = reading.spec and reading.spec.model_copy(update=more)
     return replace(reading, at=start, spec=spec)
 
 

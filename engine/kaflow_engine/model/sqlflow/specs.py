@@ -119,6 +119,8 @@ class HmacSpec(Spec):
 class WebhookSpec(Spec):
     """Requests of others."""
 
+    addr: Filled = "0.0.0.0:8001"
+    """Host and port."""
     signature_type: Literal["hmac"] | None = None
     hmac: HmacSpec | None = None
     max_body_bytes: int = Field(default=26_214_400, gt=0)

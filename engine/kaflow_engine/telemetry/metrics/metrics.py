@@ -13,6 +13,7 @@ from prometheus_client.core import (
 from kaflow_engine.model.brought.nodes import FileMetrics
 from kaflow_engine.telemetry.metrics.of_nodes import of_nodes
 from kaflow_engine.telemetry.metrics.of_plugins import of_plugins
+from kaflow_engine.telemetry.metrics.of_sqlflow import OfSqlflow
 from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.steps import steps_of
@@ -51,6 +52,7 @@ class Metrics:
             for spec in METRICS
             if spec.kind == "histogram"
         }
+        self._of_sqlflow = OfSqlflow(self.files, self._registry)
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
@@ -66,6 +68,7 @@ class Metrics:
             }
             for name, seconds in took.items():
                 self._histograms[name].labels(at.pipeline).observe(seconds)
+            self._of_sqlflow.take(at)
 
     def collect(self) -> Iterable[Metric]:
         """Yield every metric that is not a histogram, as prometheus_client wants it."""
@@ -80,6 +83,7 @@ class Metrics:
             yield family
         yield from of_plugins(newest)
         yield from of_nodes(self.files, self.pairs())
+        yield from self._of_sqlflow.metrics(newest)
 
     def pairs(self) -> list[tuple[Progress, Progress]]:
         """Return the progress of each pipeline, and that before its last batch."""

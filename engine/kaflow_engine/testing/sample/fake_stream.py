@@ -46,6 +46,7 @@ class FakeRecord:
     value: bytes
     timestamp: int
     """ms"""
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 def fake_records(stream: FakeStream) -> Iterator[FakeRecord]:

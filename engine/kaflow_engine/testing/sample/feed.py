@@ -1,17 +1,46 @@
-"""Sends sample records to a broker."""
+"""Sends records to a broker."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from confluent_kafka import KafkaError, Message
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
 from kaflow_engine.testing.sample.fake import TOPICS
-from kaflow_engine.testing.sample.fake_stream import FakeRecord
 
 _FLUSH = 30_000
 _STEP = 0.2
+
+
+class Record(Protocol):
+    """What is sent."""
+
+    @property
+    def topic(self) -> str:
+        """Where it goes."""
+        ...
+
+    @property
+    def key(self) -> bytes | None:
+        """Its key."""
+        ...
+
+    @property
+    def value(self) -> bytes:
+        """Its value."""
+        ...
+
+    @property
+    def timestamp(self) -> int:
+        """Epoch milliseconds; 0: now."""
+        ...
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes], ...]:
+        """Its headers."""
+        ...
 
 
 def create_topics(settings: KafkaSettings, topics: Sequence[str], partitions: int) -> list[str]:
@@ -32,7 +61,7 @@ def create_topics(settings: KafkaSettings, topics: Sequence[str], partitions: in
 
 def send(
     settings: KafkaSettings,
-    records: Iterable[FakeRecord],
+    records: Iterable[Record],
     since: int | None = None,
     stopped: Callable[[], bool] = lambda: False,
     progress: Callable[[int], None] = lambda sent: None,
@@ -75,7 +104,11 @@ def send(
         while True:
             try:
                 client.api.produce(
-                    record.topic, record.value, record.key, timestamp=record.timestamp
+                    record.topic,
+                    record.value,
+                    record.key,
+                    timestamp=record.timestamp,
+                    headers=[*record.headers],
                 )
                 break
             except BufferError:
@@ -86,7 +119,7 @@ def send(
             progress(sent)
     left = client.api.flush(_FLUSH / 1000 + 5)
     if failed:
-        raise client.trouble(failed[0], "sending sample records", _FLUSH).as_sink()
+        raise client.trouble(failed[0], "sending records", _FLUSH).as_sink()
     progress(sent)
     return sent - left
 

@@ -1,5 +1,6 @@
 """Where the rows of a file go, in the words of a pipeline file."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from kaflow_engine.model.sqlflow.sink_specs import PostgresSpec, SinkSpec
 
 BATCH = "sqlflow_sink_batch"
 """What statements call the rows of a batch."""
+_BUCKET = re.compile(r"\bTO\s+'(\w+://)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +167,14 @@ def _command(one: _Lowering) -> list[Entry]:
     command = one.spec.sqlcommand
     assert command is not None
     written = one.said.sql(*one.path, "sqlcommand", "sql")
+    bucket = _BUCKET.search(written.text)
+    if bucket is not None:
+        one.mistakes.add(
+            f"files are not copied to {bucket[1]}: DuckDB has no extension for it here",
+            written.line(written.text.count("\n", 0, bucket.start(1)) + 1),
+            "COPY into a folder of command.connections.default.folders, from which a loader takes "
+            "them; or write an iceberg sink, whose warehouse may be a bucket",
+        )
     text = written.text.replace(BATCH, "batch")
     for substitution in command.substitutions:
         text = text.replace(substitution.var, "{batch}")

@@ -131,7 +131,7 @@ def _webhook(
     said: Said, webhook: WebhookSpec, at: Location, mistakes: Mistakes
 ) -> tuple[list[Entry], list[Setting]]:
     keys = [
-        entry("listen", "0.0.0.0:8001", at),
+        entry("listen", webhook.addr, said.at(*_PATH, "webhook", "addr")),
         entry("path", "/events", at),
         entry("max_bytes", webhook.max_body_bytes, at),
         entry("max_connections", webhook.max_connections, at),
