@@ -85,6 +85,7 @@ def test_a_batch_is_the_rows_of_all_tasks_in_order(shop: Path) -> None:
 
 
 def test_several_statements_are_one_transaction(shop: Path) -> None:
+    """No other thread of the process has this connection (D16 of SQLFlow)."""
     deliver(output(shop, UPSERT), rows(1, 2))
     deliver(output(shop, UPSERT), rows(2, 3, gone=(2,)))
     assert kept(shop) == [(1, "é1"), (3, "é3")]

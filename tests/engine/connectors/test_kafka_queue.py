@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from kaflow_engine.connectors.kafka.delivery import queue as kafka_queue
 from kaflow_engine.connectors.kafka.delivery.pace import Pace, pace_of
@@ -92,6 +92,16 @@ def test_brokers_that_take_nothing_are_away(monkeypatch: pytest.MonkeyPatch) -> 
     found = outgoing(Brokers(0), 3, pace_of(60_000), monkeypatch)
     found.fill()
     with pytest.raises(KafkaException, match=r"(?i)timed.out"):
+        found.flush()
+
+
+def test_a_row_that_brokers_refuse_is_not_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports of delivery count, and what is left in the queue too (D14 of SQLFlow)."""
+    found = outgoing(Brokers(1_000_000), 3, pace_of(None), monkeypatch)
+    found.fill()
+    refused = SimpleNamespace(error=KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+    found._writer.refusals.found.append(refused)  # type: ignore[arg-type]  # as a report does
+    with pytest.raises(KafkaException, match="MSG_SIZE_TOO_LARGE"):
         found.flush()
 
 

@@ -17,6 +17,8 @@ METADATA = {
     "kafka_offset": "_offset",
 }
 """Columns of a batch that say where a message stood, with what the engine calls them."""
+TIME = "_time"
+"""What the engine calls the time of a message."""
 _NOW = ("now", "today", "get_current_timestamp", "transaction_timestamp")
 _WHOLE = ("group", "having", "distinct", "order", "limit", "offset", "qualify", "windows", "with_")
 """Clauses with which the rows of a batch belong together."""

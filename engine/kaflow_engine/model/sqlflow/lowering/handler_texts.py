@@ -6,7 +6,7 @@ from typing import cast
 from sqlglot import exp
 from sqlglot.tokens import TokenType  # pyright: ignore[reportPrivateImportUsage]
 
-from kaflow_engine.model.sqlflow.lowering.handler_sql import METADATA, HandlerSql, Lookup
+from kaflow_engine.model.sqlflow.lowering.handler_sql import METADATA, TIME, HandlerSql, Lookup
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, SqlText
 from kaflow_engine.model.sqlflow.lowering.statements import tokens
 
@@ -30,7 +30,7 @@ def as_query(handler: HandlerSql, rows: str) -> SqlText:
 def as_run(handler: HandlerSql) -> SqlText:
     """Return SQL over the rows of a run, which are called `batch`."""
     if handler.lookups:
-        return SqlText(text=_without_lookups(handler), at=handler.sql.at)
+        return above_lookups(handler, "batch")
     edits = [
         _renamed(table, handler, "batch", table.name)
         for table in handler.batches
@@ -39,8 +39,19 @@ def as_run(handler: HandlerSql) -> SqlText:
     return SqlText(text=_edited(handler, edits), at=handler.sql.at)
 
 
+def above_lookups(handler: HandlerSql, rows: str) -> SqlText:
+    """Return SQL over rows with what they look up.
+
+    Args:
+        handler: It looks something up.
+        rows: What has these rows: what `below_run` selects.
+    """
+    return SqlText(text=_without_lookups(handler, rows), at=handler.sql.at)
+
+
 def below_run(handler: HandlerSql, rows: str, mistakes: Mistakes) -> SqlText:
-    """Return the SQL of the rows that make runs: those of the batch with what they look up.
+    """Return the SQL of the rows that make runs or groups: those of the batch with what they look
+    up.
 
     Args:
         handler: It looks something up.
@@ -86,7 +97,7 @@ def _has_bare_columns(handler: HandlerSql) -> bool:
     return any(
         len(column.parts) == 1
         and not isinstance(column.this, exp.Star)
-        and column.name.lower() not in (*named, *METADATA)
+        and column.name.lower() not in (*named, *METADATA, TIME)
         and column.find_ancestor(exp.Table) is None
         for column in handler.tree.find_all(exp.Column)
     )
@@ -128,7 +139,7 @@ def _join_text(join: exp.Join, handler: HandlerSql) -> str:
     return copied.sql(dialect="duckdb")
 
 
-def _without_lookups(handler: HandlerSql) -> str:
+def _without_lookups(handler: HandlerSql, rows: str) -> str:
     assert handler.tree is not None
     tree = handler.tree.copy()
     looked_up = {id(each.node) for each in handler.lookups}
@@ -144,7 +155,7 @@ def _without_lookups(handler: HandlerSql) -> str:
     for table in tree.find_all(exp.Table):
         if table.name.lower() == handler.batches[0].name.lower() and not table.db:
             table.set("alias", table.args.get("alias") or exp.TableAlias(this=table.this.copy()))
-            table.set("this", exp.to_identifier("batch"))
+            table.set("this", exp.to_identifier(rows, quoted=True))
     return tree.sql(dialect="duckdb")
 
 

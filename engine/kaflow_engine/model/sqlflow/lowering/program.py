@@ -10,7 +10,12 @@ from kaflow_engine.model.pipelines.contract import FunctionKindOf
 from kaflow_engine.model.sqlflow.lowering.clusters import Clusters
 from kaflow_engine.model.sqlflow.lowering.commands import Commands, read_commands
 from kaflow_engine.model.sqlflow.lowering.handler_sql import METADATA, HandlerSql, read_handler
-from kaflow_engine.model.sqlflow.lowering.handler_texts import as_query, as_run, below_run
+from kaflow_engine.model.sqlflow.lowering.handler_texts import (
+    above_lookups,
+    as_query,
+    as_run,
+    below_run,
+)
 from kaflow_engine.model.sqlflow.lowering.letters import dead_letters
 from kaflow_engine.model.sqlflow.lowering.lookups import looked_up
 from kaflow_engine.model.sqlflow.lowering.parts import HANDLER, handler_parts
@@ -155,6 +160,15 @@ def _typed(
                 window.select.at,
                 "messages have one time: take the same column, or write a file for each",
             )
+    source = said.spec.pipeline.source
+    part = getattr(source, source.type)
+    for window in windows:
+        if window.event_time is None and part is not None and part.event_time is None:
+            mistakes.add(
+                f"the time of the windows of '{window.name}' lies inside another field",
+                window.select.at,
+                "take a field of the message itself, or name one as event_time of the source",
+            )
     held = [each.managed.closing.idle for each in windows if each.managed.closing.idle]
     return Typed(
         columns=columns,
@@ -190,14 +204,12 @@ def _query(
 ) -> SqlText:
     """Return the query of what leaves."""
     if window is not None:
-        if handler.lookups:
-            mistakes.add(
-                f"the rows of '{window.name}' look something up before a window groups them",
-                handler.sql.at,
-                "group by what the messages have, and join the table in a pipeline that reads the "
-                "topic of the window's sink",
-            )
         filled = as_query(handler, rows)
+        if handler.lookups:
+            name = free_name(f"{window.name}_with_tables", source)
+            filled = above_lookups(handler, name)
+            # on another line than the groups, whose settings are found by where they stand
+            _look_up(handler, rows, name, relations, mistakes, said.at(*HANDLER))
         query = sql_entry("query", filled.text, filled.at)
         value = mapping(filled.at, query, *window_settings(window))
         name = free_name(window.name, source)
@@ -206,11 +218,8 @@ def _query(
     if handler.is_alone:
         return as_query(handler, rows)
     if handler.lookups:
-        below = below_run(handler, rows, mistakes)
-        query = sql_entry("query", below.text, below.at)
         name = free_name(_LOOKED_UP, source)
-        relations.append(entry(name, mapping(below.at, query), below.at))
-        rows = name
+        rows = _look_up(handler, rows, name, relations, mistakes, handler.sql.at)
     pipeline, at = said.spec.pipeline, said.at(*HANDLER)
     size = {"size": pipeline.batch_size, "every": f"{pipeline.flush_interval_seconds}s"}
     run = as_run(handler)
@@ -223,6 +232,20 @@ def _query(
     name = free_name(_RUNS, source)
     relations.append(entry(name, value, at))
     return SqlText(text=f"SELECT * FROM {name}", at=run.at)
+
+
+def _look_up(
+    handler: HandlerSql,
+    rows: str,
+    name: str,
+    relations: list[Entry],
+    mistakes: Mistakes,
+    at: Location,
+) -> str:
+    """Add a relation of rows with what they look up, and return its name."""
+    below = below_run(handler, rows, mistakes)
+    relations.append(entry(name, mapping(at, sql_entry("query", below.text, at)), at))
+    return name
 
 
 def _others(said: Said) -> list[Setting]:

@@ -10,6 +10,7 @@ from sqlglot.tokens import TokenType  # pyright: ignore[reportPrivateImportUsage
 
 from kaflow_engine.model.files.tree import Entry
 from kaflow_engine.model.spec import Path
+from kaflow_engine.model.sqlflow.lowering.handler_sql import TIME
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, SqlText, entry
 from kaflow_engine.model.sqlflow.lowering.statements import parsed, tokens
 from kaflow_engine.model.sqlflow.lowering.windows.closing import Closing, closing_of, size_of
@@ -45,7 +46,7 @@ class Window:
     select: SqlText
     """Whose windows are over the event time of the engine."""
     event_time: str | None
-    """The column that it takes the time of messages from."""
+    """The column that it takes the time of messages from; None: that lies inside another one."""
     grace: int
     """Seconds from the end of a window to its close."""
 
@@ -142,7 +143,7 @@ def _window(
             statement.line(columns[0].this.meta.get("line", 1)),
             "let both say the same",
         )
-    return _windows(managed, statement, columns[0], "_time", size or 0)
+    return _windows(managed, statement, columns[0], TIME, size or 0)
 
 
 def _is_time(tree: exp.Expr) -> bool:
@@ -161,9 +162,17 @@ def _windows(
     return Window(
         managed=managed,
         select=SqlText(text=text.rstrip(), at=statement.line(lines + 1)),
-        event_time=time.name if len(time.parts) == 1 else None,
+        event_time=None if _is_inside(time) else time.name,
         grace=managed.closing.grace(size),
     )
+
+
+def _is_inside(time: exp.Column) -> bool:
+    """Tell whether a column is a field of another one, and not one of a table."""
+    select = time.find_ancestor(exp.Select)
+    tables = select.find_all(exp.Table) if select is not None else ()
+    known = {table.alias_or_name.lower() for table in tables}
+    return len(time.parts) > 1 and (len(time.parts) > 2 or time.table.lower() not in known)
 
 
 def _select_in(statement: SqlText) -> tuple[int, int]:
