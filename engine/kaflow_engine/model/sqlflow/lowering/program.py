@@ -31,11 +31,11 @@ from kaflow_engine.model.sqlflow.lowering.said import (
 from kaflow_engine.model.sqlflow.lowering.sinks import lower_sink
 from kaflow_engine.model.sqlflow.lowering.sources import (
     Source,
-    Typed,
     free_name,
     lower_source,
     pipeline_name,
 )
+from kaflow_engine.model.sqlflow.lowering.times import rows_by_time, typed_by
 from kaflow_engine.model.sqlflow.lowering.windows.window import Window, emitted, window_settings
 from kaflow_engine.model.sqlflow.specs import STRUCTURED
 
@@ -77,7 +77,7 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     ]
     windows = [part.window for part in parts if part.window is not None]
     clusters = Clusters(said=said, pipeline=pipeline_name(said), mistakes=mistakes)
-    typed = _typed(said, batch, columns, windows, mistakes)
+    typed = typed_by(said, batch, columns, windows)
     source = lower_source(said, typed, clusters, mistakes)
     outputs, brought = list[Entries](), list[Setting]()
     rows = _rows(source, handlers, relations)
@@ -85,7 +85,8 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
         sink = lower_sink(said, part, clusters, mistakes)
         brought += sink.settings
         if source.names and not (handler.tree is not None and not handler.batches):
-            query = _query(said, source, handler, rows, part.window, relations, mistakes)
+            own = rows_by_time(said, part.window, source, typed, rows, relations, mistakes)
+            query = _query(said, source, handler, own, part.window, relations, mistakes)
             leaving = sql_entry("query", query.text, query.at)
             outputs.append(mapping(sink.at, leaving, *sink.keys))
     lookups = looked_up(said, commands, handlers, mistakes)
@@ -142,40 +143,6 @@ def _batch(said: Said, commands: Commands, mistakes: Mistakes) -> tuple[str, dic
         )
         return handler.table, source.columns
     return handler.table, dict(declared.columns)
-
-
-def _typed(
-    said: Said,
-    batch: str,
-    columns: dict[str, str] | None,
-    windows: Sequence[Window],
-    mistakes: Mistakes,
-) -> Typed:
-    """Return what is known of the columns of messages."""
-    for window in windows[1:]:
-        if window.event_time != windows[0].event_time:
-            mistakes.add(
-                f"the windows of '{window.name}' are over another time than those of "
-                f"'{windows[0].name}'",
-                window.select.at,
-                "messages have one time: take the same column, or write a file for each",
-            )
-    source = said.spec.pipeline.source
-    part = getattr(source, source.type)
-    for window in windows:
-        if window.event_time is None and part is not None and part.event_time is None:
-            mistakes.add(
-                f"the time of the windows of '{window.name}' lies inside another field",
-                window.select.at,
-                "take a field of the message itself, or name one as event_time of the source",
-            )
-    held = [each.managed.closing.idle for each in windows if each.managed.closing.idle]
-    return Typed(
-        columns=columns,
-        at=said.at(*HANDLER, "table") if batch != "batch" else said.at("pipeline", "source"),
-        event_time=windows[0].event_time if windows else None,
-        idle_timeout=max(held, default=None),
-    )
 
 
 def _rows(source: Source, handlers: Sequence[HandlerSql], relations: list[Entry]) -> str:

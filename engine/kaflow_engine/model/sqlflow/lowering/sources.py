@@ -43,8 +43,9 @@ class Typed:
 
     columns: dict[str, str] | None
     at: Location
-    event_time: str | None = None
-    """The column that is the event time, where the file does not say it of the source."""
+    times: tuple[str, ...] = ()
+    """The columns by which windows are made; the first one is the event time, where the file does
+    not say it of the source."""
     idle_timeout: int | None = None
     """Seconds after which a partition without messages holds no window open."""
 
@@ -189,7 +190,7 @@ def _about(
             "write pipeline.source.columns: {action: VARCHAR, …}; of a topic its messages show "
             "them",
         )
-    time, at = typed.event_time, typed.at
+    time, at = next(iter(typed.times), None), typed.at
     if event_time is not None:
         at = said.at(*_PATH, said.spec.pipeline.source.type, "event_time")
         time = event_time.path.removeprefix("$.")
@@ -202,7 +203,7 @@ def _about(
     if time is not None:
         yield entry("event_time", time, at)
         if typed.columns is None and kind == "kafka":
-            yield entry("types", {time: "TIMESTAMP"}, at)
+            yield entry("types", dict.fromkeys((time, *typed.times), "TIMESTAMP"), at)
     if typed.idle_timeout is not None:
         yield entry("idle_timeout", f"{typed.idle_timeout}s", typed.at)
     policy: OnErrorSpec = said.spec.pipeline.on_error
