@@ -45,8 +45,6 @@ class _OfFile:
     table: str
     where: str | None
     columns: tuple[Column, ...]
-    start_at: str | None = None
-    """The least value of the first part of the sorting key that is read; None: all are."""
 
     @property
     def place(self) -> str:
@@ -82,6 +80,8 @@ class ClickHouseParams(_OfConnection):
 
     type: Literal["clickhouse"] = "clickhouse"
     page_size: int | None
+    start_at: str | None = None
+    """The least value of the first part of the sorting key that is read; None: all are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
