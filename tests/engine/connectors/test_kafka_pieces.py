@@ -18,6 +18,7 @@ from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.runtime.failures.failures import is_retryable
 from kaflow_engine.testing.services.broker import Broker
 from tests.committed import read_committed
+from tests.engine.connectors.producers_here import start
 
 pytestmark = pytest.mark.kafka
 
@@ -43,20 +44,6 @@ def strict() -> Iterator[Broker]:
 @pytest.fixture
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_sink, "pace_of", lambda *about: SMALL)
-
-
-def start(kafka: KafkaSettings, pipeline: str) -> SinkSettings:
-    run = ControlTopic(kafka, pipeline).start_run("s1", 1)
-    return SinkSettings(
-        kafka=kafka,
-        pipeline_id=pipeline,
-        state_id="s1",
-        generation=1,
-        sink="out",
-        epoch=run.epoch,
-        epoch_offset=run.epoch_offset,
-        delivered=run.delivered_to("out"),
-    )
 
 
 def values(kafka: KafkaSettings, topic: str) -> list[bytes]:
