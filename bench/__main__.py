@@ -34,7 +34,7 @@ def run_benchmark(options: Options) -> dict[str, Any]:
         if {"e", *CHANGE_RUNS} & {*options.only}:
             registry = resources.enter_context(SchemaRegistry()).url
         folder = options.keep or Path(scratch)
-        runs = Runs(options=options, broker=broker, registry=registry, folder=folder)
+        runs = Runs(options=options, broker=broker, registry=registry, folder=folder, say=_say)
         _say(f"filling topics for {', '.join(options.only)}")
         runs.fill()
         _say(f"filled after {time.monotonic() - began:.0f} s")
@@ -99,7 +99,8 @@ def _short(numbers: dict[str, Any]) -> str:
     if "alone_per_s" in numbers:
         alone, running = numbers["alone_per_s"], numbers["running_per_s"]
         return f"{alone:,.0f} requests/s alone, {running:,.0f} with the pipeline"
-    return ", ".join(f"{name} p99 {each['p99_ms']:.0f} ms" for name, each in numbers.items())
+    measured = {name: each for name, each in numbers.items() if "p99_ms" in each}
+    return ", ".join(f"{name} p99 {each['p99_ms']:.0f} ms" for name, each in measured.items())
 
 
 def _say(text: str) -> None:

@@ -12,7 +12,12 @@ CHANGE_RUNS = "xy"
 """Changes in Avro, by files of Streamling."""
 SQLFLOW_RUNS = "uvz"
 """Files of SQLFlow."""
-RUNS = ("floor", *"abcdefgh", *"jklmn", *CONNECTED_RUNS, *SQLFLOW_RUNS, "w", *CHANGE_RUNS)
+NEXMARK = "nexmark"
+"""All its queries."""
+RUNS = (
+    *("floor", *"abcdefgh", *"jklmn", *CONNECTED_RUNS, *SQLFLOW_RUNS),
+    *("w", *CHANGE_RUNS, NEXMARK),
+)
 """In the order in which a round takes them; the shares of each step (`i`) come with a and b."""
 
 HERE = Path(__file__).parent
@@ -72,7 +77,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     """Read the command line; sizes can be set by the environment as well."""
     own = Sizes()
     parser = ArgumentParser(prog="bench", description="Measures kaflow on this machine.")
-    parser.add_argument("--only", default="", help="runs, such as a,b,g; default: all")
+    parser.add_argument("--only", default="", help="runs, such as a,b,g or nexmark; default: all")
     parser.add_argument("--rounds", type=int, default=_number("BENCH_ROUNDS", 3))
     parser.add_argument("--scale", type=float, default=float(os.environ.get("BENCH_SCALE", "1")))
     parser.add_argument("--events", type=int, default=_number("BENCH_EVENTS", own.events))
@@ -93,6 +98,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
         parser.error(f"unknown runs {', '.join(unknown)}; there are {', '.join(RUNS)}")
     if "i" in chosen:
         chosen = (*chosen, "a", "b")
+    floor = () if chosen == (NEXMARK,) else ("floor",)
     sizes = Sizes(
         events=given.events,
         keys=given.keys,
@@ -102,7 +108,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     )
     return Options(
         sizes=scaled(sizes, given.scale),
-        only=tuple(run for run in RUNS if not chosen or run in (*chosen, "floor")),
+        only=tuple(run for run in RUNS if not chosen or run in (*chosen, *floor)),
         rounds=given.rounds,
         master=given.master,
         seed=given.seed,

@@ -16,9 +16,10 @@ from bench.connected import CONNECTED
 from bench.feed.fills import SCHEMAS, fills_for
 from bench.feed.load import load
 from bench.measure.latency import Reader, now, paced
-from bench.measure.processes import watched
-from bench.measure.product import ROOT, Product, batches_of, environment, measured
+from bench.measure.product import ROOT, Product, batches_of, environment
 from bench.measure.rates import Batch, percentile, steady_rate, warm_up
+from bench.measure.throughput import PATIENCE_S, Numbers, read_through
+from bench.nexmark.runs import Nexmark
 from bench.options import Options
 from bench.report.account import check_account
 from bench.report.shares import shares
@@ -29,15 +30,11 @@ from kaflow_engine.runtime.spark.session import cores
 from kaflow_engine.testing.services.broker import Broker
 from kaflow_engine.testing.services.child import free_ports
 
-PATIENCE_S = 1_800.0
-"""Seconds after which a run has failed."""
-
 _START_S = 600.0
 _OUTPUTS = 4
 _LIVE = 2
 """Partitions of the topics of the latency runs."""
 
-Numbers = dict[str, Any]
 NO_SETTINGS: Mapping[str, str] = {}
 
 
@@ -49,7 +46,9 @@ class Runs:
     broker: Broker
     registry: str | None
     folder: Path
+    say: Callable[[str], None]
     round: int = 0
+    _queries: Nexmark | None = None
 
     def fill(self) -> None:
         """Register schemas and fill all topics that the chosen runs read."""
@@ -62,6 +61,8 @@ class Runs:
             }
         fills = fills_for(self.options.only, self.options.sizes, self.options.seed, schemas)
         load(self.broker.settings, fills)
+        if "nexmark" in self.options.only:
+            self._nexmark.fill()
 
     def take(self, run: str) -> Numbers:
         """Take one run and return its numbers."""
@@ -98,11 +99,21 @@ class Runs:
             "n": lambda: self._throughput(
                 "n", lambda name: pipelines.grouping_joined(name, "clicks", "profiles", name)
             ),
+            "nexmark": lambda: self._nexmark.take(self.round, self.say),
             "w": self._requests,
             "x": lambda: self._throughput("x", self._changes(pipelines.PROJECTION)),
             "y": lambda: self._throughput("y", self._changes(pipelines.CHANGE_FILTER)),
         }
         return runs[run]()
+
+    @property
+    def _nexmark(self) -> Nexmark:
+        if self._queries is None:
+            options, make = self.options, self._product
+            self._queries = Nexmark(
+                broker=self.broker, sizes=options.sizes, seed=options.seed, make=make
+            )
+        return self._queries
 
     def _filtering(self, clicks: str = "clicks") -> Callable[[str], str]:
         return lambda name: pipelines.filtering(name, clicks, name)
@@ -165,27 +176,14 @@ class Runs:
         shutil.rmtree(self.folder / name, ignore_errors=True)  # of an earlier call
         self.broker.create_topic(name, _OUTPUTS)
         try:
-            made, once = pipeline(name), "--until-caught-up"
-            product = self._product(name, made, once, settings=settings)
-            with product, watched(product.pid, self.broker.pid) as seen:
-                product.wait(PATIENCE_S)
-            entries = product.progress()
+            product = self._product(name, pipeline(name), "--until-caught-up", settings=settings)
+            found, entries = read_through(product, self.broker.pid)
             if run != "f":  # it is started once more
                 shutil.rmtree(product.state)
         finally:
             delete_topics(self.broker.settings, [name])
         check_account(run, entries[-1]["counters"])
-        batches = measured(entries)
-        rate = steady_rate(batches, warm_up(len(batches)))
-        found: Numbers = {
-            "records_per_s": rate.records_per_s,
-            "batch_ms": rate.batch_ms,
-            "between_ms": rate.between_ms,
-            "rss_mb": seen.tree,
-            "worker_mb": seen.worker,
-            "cpu_s_per_million": seen.for_a_million(rate),
-            "shares": self._shares(entries),
-        }
+        found["shares"] = self._shares(entries)
         if loaded := _load_rate(entries):
             found["load_records_per_s"] = loaded
         return found

@@ -2,7 +2,8 @@
 
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -32,6 +33,8 @@ def load(kafka: KafkaSettings, fills: Sequence[Fill], processes: int | None = No
     Raises:
         SinkError: A record was not taken.
     """
+    if not fills:
+        return
     for fill in fills:
         create_topic(kafka, fill.topic, fill.partitions, {"retention.ms": "-1"})
     workers = min(processes or os.cpu_count() or 1, min(fill.partitions for fill in fills))
@@ -43,21 +46,34 @@ def load(kafka: KafkaSettings, fills: Sequence[Fill], processes: int | None = No
 
 def send(kafka: KafkaSettings, fills: Sequence[Fill], share: int, of: int) -> None:
     """Send the chunks whose number is `share`, modulo `of`."""
+    with sending(kafka) as take:
+        for fill in fills:
+            for chunk in range(share, fill.chunks, of):
+                take(fill.topic, chunk % fill.partitions, messages(fill, chunk))
+
+
+@contextmanager
+def sending(kafka: KafkaSettings) -> Generator[Callable[[str, int, list[Any]], None]]:
+    """Give a function that sends messages to a partition of a topic; all are sent when it ends.
+
+    Raises:
+        SinkError: A record was not taken.
+    """
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
         if error is not None:
             failed.append(error)
 
+    def take(topic: str, partition: int, sent: list[Any]) -> None:
+        while len(producer) > _QUEUED and not failed:
+            producer.poll(0.05)
+        taken = _produced(producer, topic, sent, partition, delivered)
+        if taken < len(sent) or failed:
+            raise SinkError(f"topic '{topic}' does not take records: {failed[:1]}")
+
     producer = Producer(kafka.librdkafka(**OPTIONS))
-    for fill in fills:
-        for chunk in range(share, fill.chunks, of):
-            while len(producer) > _QUEUED and not failed:
-                producer.poll(0.05)
-            sent, partition = messages(fill, chunk), chunk % fill.partitions
-            taken = _produced(producer, fill.topic, sent, partition, delivered)
-            if taken < len(sent) or failed:
-                raise SinkError(f"topic '{fill.topic}' does not take records: {failed[:1]}")
+    yield take
     left = producer.flush(_FLUSH_S)
     if failed or left:
         raise SinkError(f"{left or len(failed)} records were not taken: {failed[:1]}")
@@ -70,8 +86,8 @@ def _produced(
     partition: int,
     delivered: Callable[[KafkaError | None, Message], None],
 ) -> int:
-    """Produce messages, and return how many were taken; a batch of them takes no headers."""
-    if "headers" not in sent[0]:
+    """Produce messages, and return how many were taken; a batch has neither headers nor times."""
+    if not {"headers", "timestamp"} & {*sent[0]}:
         return producer.produce_batch(topic, sent, partition=partition, on_delivery=delivered)
     for message in sent:
         producer.produce(topic, **message, partition=partition, on_delivery=delivered)

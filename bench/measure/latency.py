@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from random import Random
 
-from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, Message, Producer, TopicPartition
 
 from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
@@ -20,10 +20,28 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Reader:
-    """Reads committed records of a topic as they come, from its end, and keeps their delays."""
+def time_of_click(message: Message) -> int | None:
+    """Return when a click was produced, from the row that was made of it."""
+    value = message.value()
+    return None if value is None else int(json.loads(value)["timestamp"])
 
-    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+
+class Reader:
+    """Reads committed records of a topic as they come, from its end, and keeps their delays.
+
+    Args:
+        kafka: How to reach the brokers.
+        topic: Its name.
+        made: Tells when that was produced of which a record was made; None: it is not measured.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        topic: str,
+        made: Callable[[Message], int | None] = time_of_click,
+    ) -> None:
+        self._made = made
         self.delays: list[tuple[int, int]] = []
         """When it arrived, and milliseconds since it was produced."""
         self._ended = threading.Event()
@@ -61,9 +79,9 @@ class Reader:
             messages = [first, *self._consumer.consume(10_000, timeout=0)]
             at = now()
             for message in messages:
-                value = message.value()
-                if message.error() is None and value is not None:
-                    self.delays.append((at, at - int(json.loads(value)["timestamp"])))
+                made = self._made(message) if message.error() is None else None
+                if made is not None:
+                    self.delays.append((at, at - made))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.options import RUNS, Sizes, read_options, scaled
-from bench.report.page import PLOT, TITLES, markdown, plot, write_page
+from bench.report.page import NEXMARK_TITLES, PLOT, TITLES, markdown, plot, write_page
 from bench.report.results import GOALS, combined, judged
 from bench.report.shares import STEPS
 
@@ -69,6 +69,8 @@ def _result() -> dict[str, Any]:
         rounds[0][run] |= more
     rounds[0]["f"] |= {"restart_s": 12.5, "load_records_per_s": 150_000.0}
     rounds[0]["g"] = {w: {"p50_ms": 100, "p95_ms": 200, "p99_ms": 300} for w in "ab"}
+    batches = {"records_per_s": 90_000.0, "rows": 500, "rss_mb": 1_200.0, "batch_p99_ms": 80.0}
+    rounds[0]["nexmark"] = {name: batches for name in NEXMARK_TITLES}
     rounds[0]["w"] = {"alone_per_s": 19_500.0, "running_per_s": 9_900.0}
     found = combined(rounds)
     return {
@@ -101,6 +103,10 @@ def test_the_page_tells_every_run_and_every_goal(tmp_path):
     assert "| (a) filter and project, JSON | 100,000 | 0.10 | 1,000 | 1,500 | 400 |" in page
     assert "first new row: 12.5 s" in page
     assert "answers 19,500 requests/s alone, and 9,900 with its pipeline" in page
+    assert (
+        "| q5 | auctions with the most bids, hop 10 s / 2 s | 90,000 | 500 | 1,200 |  | 80 |"
+        in page
+    )
     assert "| a | 0.50 | 3.00 | 4.25 | 1.00 |" in page
     assert "| (a) filter and project, JSON | 100 | 200 | 300 |" in page
     widths = {line.count("|") for line in page.splitlines() if line.startswith("| (")}
@@ -113,6 +119,7 @@ def test_a_page_of_a_few_runs_has_no_empty_parts():
     result["goals"] = []
     page = markdown(result)
     assert "## Latency" not in page
+    assert "## Nexmark" not in page
     assert "restart" not in page
     assert "| (a) filter and project, JSON | 5 |  | 2 |  |  |" in page
 

@@ -1,0 +1,1 @@
+"""Nexmark: an auction house, and questions to its stream of events."""
