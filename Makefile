@@ -24,7 +24,7 @@ PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 # Hundreds of processes start here: they read bytecode rather than compile again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup native test test-fast test-services test-random lint audit wheel image run run-engine bench soak troubles test-spark43 lock clean
+.PHONY: help setup native test test-fast test-services test-random lint audit wheel image run run-engine bench bench-peers soak troubles test-spark43 lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -116,6 +116,9 @@ run-engine: setup ## its pipelines in this terminal, without Dagster
 
 bench: setup ## the benchmark; ARGS="--only a,b --rounds 1 --scale 0.1" for less
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-peers: setup ## Kafka Streams and Flink SQL beside us, which needs a JDK 17; ARGS="--rounds 1 --scale 0.05" for less
+	@$(BIN)/python -m bench.peers $(ARGS)
 
 soak: setup ## an hour under load, or SOAK_SECONDS=…; says what grows
 	@$(BIN)/python -m bench.soak $(ARGS)

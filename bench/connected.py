@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import psycopg
 
 from bench import brought, pipelines
-from bench.measure.product import ROOT, environment
+from bench.measure.child import ROOT, environment
 from kaflow_engine.testing.services.child import free_ports
 from kaflow_engine.testing.services.postgres import PostgresServer
 from tests.clickhouse_shim import ClickHouseShim

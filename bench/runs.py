@@ -15,8 +15,9 @@ from bench import pipelines
 from bench.connected import CONNECTED
 from bench.feed.fills import SCHEMAS, fills_for
 from bench.feed.load import load
+from bench.measure.child import ROOT, environment
 from bench.measure.latency import Reader, now, paced
-from bench.measure.product import ROOT, Product, batches_of, environment
+from bench.measure.product import Product, batches_of
 from bench.measure.rates import Batch, percentile, steady_rate, warm_up
 from bench.measure.throughput import PATIENCE_S, Numbers, read_through
 from bench.nexmark.runs import Nexmark

@@ -44,9 +44,13 @@ class Fill:
 
 def messages(fill: Fill, chunk: int) -> list[Message]:
     """Return one chunk."""
-    first = chunk * CHUNK
-    numbers = np.arange(first, min(first + CHUNK, fill.records))
+    numbers = _numbers(fill, chunk)
     return KINDS[fill.kind](fill, numbers, np.random.default_rng([fill.seed, chunk]))
+
+
+def _numbers(fill: Fill, chunk: int) -> np.ndarray:
+    first = chunk * CHUNK
+    return np.arange(first, min(first + CHUNK, fill.records))
 
 
 def _times(fill: Fill, numbers: np.ndarray) -> list[int]:
@@ -74,10 +78,24 @@ def _clicks(fill: Fill, numbers: np.ndarray, rng: np.random.Generator) -> list[M
     return [
         {
             "value": b'{"user_id":"u%d","action":"click_%d","timestamp":%d,"amount":%.1f,'
-            b'"sid":"s%08d"}' % (user, user % 7, at, (user % 1000) / 10, number),
+            b'"sid":"s%08d"}' % (user, user % 7, at, _amount(user), number),
         }
         for user, at, number in rows
     ]
+
+
+def kept_clicks(fill: Fill) -> int:
+    """Return how many clicks have an amount of at least 1."""
+    kept = 0
+    for chunk in range(fill.chunks):
+        numbers = _numbers(fill, chunk)
+        users = _users(fill, numbers, np.random.default_rng([fill.seed, chunk]))
+        kept += sum(_amount(user) >= 1 for user in users)
+    return kept
+
+
+def _amount(user: int) -> float:
+    return (user % 1000) / 10
 
 
 def _profiles(fill: Fill, numbers: np.ndarray, rng: np.random.Generator) -> list[Message]:
@@ -122,7 +140,7 @@ def _avro_clicks(fill: Fill, numbers: np.ndarray, rng: np.random.Generator) -> l
                     _text(b"u%d" % user),
                     _text(b"click_%d" % (user % 7)),
                     zigzag(at),
-                    double((user % 1000) / 10),
+                    double(_amount(user)),
                     _text(b"s%08d" % number),
                 )
             ),

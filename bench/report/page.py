@@ -51,6 +51,7 @@ NEXMARK_TITLES: Mapping[str, str] = {
     "q20": "bids ⋈ auctions of one category",
 }
 
+PEERS_HEADING = "## Beside other engines"
 PLOT = "benchmark.svg"
 _WIDTH, _BAR, _GAP, _LEFT = 760, 22, 10, 300
 
@@ -58,8 +59,17 @@ _WIDTH, _BAR, _GAP, _LEFT = 760, 22, 10, 300
 def write_page(result: Mapping[str, Any], page: Path) -> None:
     """Write the page, and the plot beside it."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(markdown(result), encoding="utf-8")
+    known = page.read_text("utf-8") if page.exists() else ""
+    _, heading, rest = known.partition(PEERS_HEADING)
+    beside = (heading + rest).splitlines()
+    page.write_text(with_peers(markdown(result), beside), encoding="utf-8")
     page.with_name(PLOT).write_text(plot(result), encoding="utf-8")
+
+
+def with_peers(page: str, lines: Sequence[str]) -> str:
+    """Return a page with another section of peers, which is its last one."""
+    own = page.partition(PEERS_HEADING)[0].rstrip()
+    return "\n".join([own, "", *lines]).rstrip() + "\n"
 
 
 def markdown(result: Mapping[str, Any]) -> str:
@@ -80,7 +90,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         "",
         f"![Records per second]({PLOT})",
         "",
-        *_table(
+        *table(
             ("run", "records/s", "of the floor", "ms a batch", "tree MiB", "worker MiB"),
             _throughput_rows(result),
         ),
@@ -92,7 +102,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         *_shares(result["runs"]),
         "## Goals",
         "",
-        *_table(
+        *table(
             ("goal", "wanted", "measured", "reached"),
             [
                 (g["goal"], g["wanted"], f"{g['measured']:,g}", "yes" if g["reached"] else "**no**")
@@ -186,7 +196,7 @@ def _latencies(numbers: Mapping[str, Any]) -> list[str]:
         "",
         "From producing a record to reading its row with `isolation.level=read_committed`, ms.",
         "",
-        *_table(("run", "p50", "p95", "p99"), rows),
+        *table(("run", "p50", "p95", "p99"), rows),
     ]
 
 
@@ -214,7 +224,7 @@ def _nexmark(numbers: Mapping[str, Any]) -> list[str]:
         "of, read with `isolation.level=read_committed`; rows of windows wait for their end, so",
         "that q5, q7, q8, q11 and q12 have the time of a batch instead.",
         "",
-        *_table(
+        *table(
             ("query", "what", "records/s", "rows", "tree MiB", "p99, ms", "p99 of a batch, ms"),
             rows,
         ),
@@ -228,7 +238,7 @@ def _cpu(runs: Mapping[str, Any]) -> list[str]:
         return []
     roles = list(next(iter(found.values())))
     rows = [(name, *(f"{each[role]:.2f}" for role in roles)) for name, each in found.items()]
-    return ["## CPU seconds for a million records", "", *_table(("run", *roles), rows)]
+    return ["## CPU seconds for a million records", "", *table(("run", *roles), rows)]
 
 
 def _shares(runs: Mapping[str, Any]) -> list[str]:
@@ -242,10 +252,11 @@ def _shares(runs: Mapping[str, Any]) -> list[str]:
         "",
         "Share of the time of all cores, from one commit to the next.",
         "",
-        *_table(("run", *(step.replace("_", " ") for step in steps)), rows),
+        *table(("run", *(step.replace("_", " ") for step in steps)), rows),
     ]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table, whose numbers stand on the right."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return [*("| " + " | ".join(line) + " |" for line in lines), ""]

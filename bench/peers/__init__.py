@@ -1,0 +1,1 @@
+"""Kafka Streams and Flink SQL beside the product, in the same rounds."""

@@ -1,0 +1,71 @@
+"""The table of a comparison, as a section of the benchmark's page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bench.measure.rates import median
+from bench.peers.jobs import PEERS
+from bench.peers.rounds import ENGINES, KAFLOW, WORKS
+from bench.report.page import PEERS_HEADING, table
+
+_TITLES = {KAFLOW: "kaflow", **{peer.name: peer.title for peer in PEERS}}
+
+
+def section(result: Mapping[str, Any]) -> list[str]:
+    """Return the section of one result: medians of its rounds, ratios taken within a round."""
+    rounds: Sequence[Mapping[str, Any]] = result["rounds"]
+
+    def of(*path: str) -> float | None:
+        found = [value for each in rounds if (value := _at(each, path)) is not None]
+        return median(found) if found else None
+
+    rows = [
+        (
+            _TITLES[engine],
+            *(_shown(of(work, engine), ",.0f") for work in WORKS),
+            *(_shown(of("latency_ms", engine, name), ",.0f") for name in ("p50", "p99")),
+            _shown(of("first_output_s", engine), ".1f"),
+            _shown(of("rss_mb", engine), ",.0f"),
+        )
+        for engine in ENGINES
+    ]
+    ratios = [
+        f"{work.upper()} {_ratio(rounds, work, peer.name):.2f} of {peer.title}"
+        for work in WORKS
+        for peer in PEERS
+    ]
+    machine, options = result["machine"], result["options"]
+    return [
+        PEERS_HEADING,
+        "",
+        "Written by `make bench-peers`; how it is measured stands in `bench/README.md`.",
+        "",
+        f"{result['date']}: {machine['cpu']}, {machine['cores']} cores, broker on the same "
+        f"machine, medians of {len(rounds)} interleaved rounds, {options['events']:,} records of "
+        f"about 100 bytes on 4 partitions, {options['keys']:,} keys. W1 filters and projects, W2 "
+        "joins with a dimension; exactly once everywhere. p50 and p99: latency of W2 at 1,000 "
+        "records/s, in ms.",
+        "",
+        *table(
+            ("", "W1, records/s", "W2, records/s", "p50", "p99", "first output, s", "tree MiB"),
+            rows,
+        ),
+        f"kaflow within the same round: {', '.join(ratios)}.",
+        "",
+    ]
+
+
+def _ratio(rounds: Sequence[Mapping[str, Any]], work: str, peer: str) -> float:
+    return median([each[work][KAFLOW] / each[work][peer] for each in rounds])
+
+
+def _at(tree: Any, path: Sequence[str]) -> float | None:
+    for name in path:
+        if name not in tree:
+            return None
+        tree = tree[name]
+    return float(tree)
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
