@@ -13,7 +13,11 @@ CHANGE_RUNS = "xy"
 SQLFLOW_RUNS = "uvz"
 """Files of SQLFlow."""
 NEXMARK = "nexmark"
-"""All its queries."""
+"""All its queries, which can be chosen one by one as well."""
+NEXMARK_QUERIES = (
+    *("q0", "q1", "q2", "q3", "q4", "q5", "q7", "q8", "q11", "q12"),
+    *("q13", "q14", "q16", "q17", "q18", "q20"),
+)
 RUNS = (
     *("floor", *"abcdefgh", *"jklmn", *CONNECTED_RUNS, *SQLFLOW_RUNS),
     *("w", *CHANGE_RUNS, NEXMARK),
@@ -47,6 +51,8 @@ class Options:
 
     sizes: Sizes
     only: tuple[str, ...] = RUNS
+    queries: tuple[str, ...] = NEXMARK_QUERIES
+    """Those of Nexmark."""
     rounds: int = 3
     master: str = "local[2]"
     seed: int = 1
@@ -77,7 +83,9 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     """Read the command line; sizes can be set by the environment as well."""
     own = Sizes()
     parser = ArgumentParser(prog="bench", description="Measures kaflow on this machine.")
-    parser.add_argument("--only", default="", help="runs, such as a,b,g or nexmark; default: all")
+    parser.add_argument(
+        "--only", default="", help="runs, such as a,b,g, nexmark or q5; default: all"
+    )
     parser.add_argument("--rounds", type=int, default=_number("BENCH_ROUNDS", 3))
     parser.add_argument("--scale", type=float, default=float(os.environ.get("BENCH_SCALE", "1")))
     parser.add_argument("--events", type=int, default=_number("BENCH_EVENTS", own.events))
@@ -93,11 +101,15 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     parser.add_argument("--no-page", action="store_true", help="leave engine/docs as it is")
     given = parser.parse_args(arguments)
     chosen = tuple(name for name in str(given.only).split(",") if name)
-    unknown = sorted(set(chosen) - set(RUNS) - {"i"})
+    queries = tuple(name for name in NEXMARK_QUERIES if name in chosen)
+    unknown = sorted(set(chosen) - set(RUNS) - set(queries) - {"i"})
     if unknown:
         parser.error(f"unknown runs {', '.join(unknown)}; there are {', '.join(RUNS)}")
     if "i" in chosen:
         chosen = (*chosen, "a", "b")
+    if queries:
+        chosen = tuple(name for name in chosen if name not in queries)
+        chosen += () if NEXMARK in chosen else (NEXMARK,)
     floor = () if chosen == (NEXMARK,) else ("floor",)
     sizes = Sizes(
         events=given.events,
@@ -109,6 +121,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     return Options(
         sizes=scaled(sizes, given.scale),
         only=tuple(run for run in RUNS if not chosen or run in (*chosen, *floor)),
+        queries=queries or NEXMARK_QUERIES,
         rounds=given.rounds,
         master=given.master,
         seed=given.seed,

@@ -112,7 +112,11 @@ class Runs:
         if self._queries is None:
             options, make = self.options, self._product
             self._queries = Nexmark(
-                broker=self.broker, sizes=options.sizes, seed=options.seed, make=make
+                broker=self.broker,
+                sizes=options.sizes,
+                seed=options.seed,
+                make=make,
+                queries=options.queries,
             )
         return self._queries
 

@@ -16,8 +16,8 @@ from typing import Any
 from bench.peers.jobs import Jdk, find_jdk
 from bench.peers.rounds import PeerOptions, Rounds
 from bench.peers.table import section
-from bench.report.page import with_peers
 from bench.report.results import machine
+from bench.report.sections import with_section
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.testing.services.broker import Broker
 
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if not given.no_page:
         page = _PAGE.read_text("utf-8") if _PAGE.exists() else "# Benchmark\n"
-        _PAGE.write_text(with_peers(page, lines), encoding="utf-8")
+        _PAGE.write_text(with_section(page, lines), encoding="utf-8")
     _say("\n".join(lines[2:]))
     _say(f"written to {path}")
     return 0

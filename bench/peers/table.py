@@ -6,7 +6,7 @@ from typing import Any
 from bench.measure.rates import median
 from bench.peers.jobs import PEERS
 from bench.peers.rounds import ENGINES, KAFLOW, WORKS
-from bench.report.page import PEERS_HEADING, table
+from bench.report.sections import PEERS_HEADING, table
 
 _TITLES = {KAFLOW: "kaflow", **{peer.name: peer.title for peer in PEERS}}
 

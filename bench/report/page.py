@@ -1,9 +1,12 @@
 """Draws results: a page with a table, and a plot beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
+
+from bench.report.nexmark import nexmark_section
+from bench.report.sections import keeping_sections, table, with_section
 
 TITLES: Mapping[str, str] = {
     "floor": "Spark reads the topic and discards it",
@@ -32,44 +35,19 @@ TITLES: Mapping[str, str] = {
     "z": "(z) SQLFlow: count and sum, batches of 100",
 }
 
-NEXMARK_TITLES: Mapping[str, str] = {
-    "q0": "pass through",
-    "q1": "prices in another currency",
-    "q2": "bids on some auctions",
-    "q3": "auctions ⋈ persons of three states",
-    "q4": "average of the highest bids, by category",
-    "q5": "auctions with the most bids, hop 10 s / 2 s",
-    "q7": "highest bid of 10 s",
-    "q8": "who registered and sold within 10 s",
-    "q11": "bids of a session, gap 10 s",
-    "q12": "bids of 10 s of Kafka's time, by bidder",
-    "q13": "bids ⋈ a table that stands still",
-    "q14": "expressions and a filter",
-    "q16": "statistics of a channel and day, distinct counts",
-    "q17": "statistics of an auction and day",
-    "q18": "last bid of each bidder and auction",
-    "q20": "bids ⋈ auctions of one category",
-}
-
-PEERS_HEADING = "## Beside other engines"
 PLOT = "benchmark.svg"
 _WIDTH, _BAR, _GAP, _LEFT = 760, 22, 10, 300
 
 
 def write_page(result: Mapping[str, Any], page: Path) -> None:
-    """Write the page, and the plot beside it."""
+    """Write the page, and the plot beside it; of Nexmark alone only its section."""
     page.parent.mkdir(parents=True, exist_ok=True)
     known = page.read_text("utf-8") if page.exists() else ""
-    _, heading, rest = known.partition(PEERS_HEADING)
-    beside = (heading + rest).splitlines()
-    page.write_text(with_peers(markdown(result), beside), encoding="utf-8")
+    if known and not _rates(result) and (found := nexmark_section(result)):
+        page.write_text(with_section(known, found), encoding="utf-8")
+        return
+    page.write_text(keeping_sections(markdown(result), known), encoding="utf-8")
     page.with_name(PLOT).write_text(plot(result), encoding="utf-8")
-
-
-def with_peers(page: str, lines: Sequence[str]) -> str:
-    """Return a page with another section of peers, which is its last one."""
-    own = page.partition(PEERS_HEADING)[0].rstrip()
-    return "\n".join([own, "", *lines]).rstrip() + "\n"
 
 
 def markdown(result: Mapping[str, Any]) -> str:
@@ -97,7 +75,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         *_large(result["runs"].get("f", {})),
         *_requests(result["runs"].get("w", {})),
         *_latencies(result["runs"].get("g", {})),
-        *_nexmark(result["runs"].get("nexmark", {})),
+        *nexmark_section(result),
         *_cpu(result["runs"]),
         *_shares(result["runs"]),
         "## Goals",
@@ -200,37 +178,6 @@ def _latencies(numbers: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _nexmark(numbers: Mapping[str, Any]) -> list[str]:
-    if not numbers:
-        return []
-    rows = [
-        (
-            name,
-            NEXMARK_TITLES[name],
-            f"{each['records_per_s']:,.0f}",
-            f"{each['rows']:,.0f}",
-            f"{each['rss_mb']:,.0f}",
-            *(f"{each[key]:,.0f}" if key in each else "" for key in ("p99_ms", "batch_p99_ms")),
-        )
-        for name, each in numbers.items()
-    ]
-    return [
-        "## Nexmark",
-        "",
-        "Exactly once, from Kafka to Kafka; each result was compared with that of DuckDB over",
-        "the same events. Of 50 events one is a person, three are auctions and 46 are bids, each",
-        "kind in a topic of its own, and records are those that a query reads: q3 and q8 read no",
-        "bids. At 1,000 events/s latency is from an event to the row that it is the newest event",
-        "of, read with `isolation.level=read_committed`; rows of windows wait for their end, so",
-        "that q5, q7, q8, q11 and q12 have the time of a batch instead.",
-        "",
-        *table(
-            ("query", "what", "records/s", "rows", "tree MiB", "p99, ms", "p99 of a batch, ms"),
-            rows,
-        ),
-    ]
-
-
 def _cpu(runs: Mapping[str, Any]) -> list[str]:
     found = {name: run["cpu_s_per_million"] for name, run in runs.items() if name in TITLES
              and "cpu_s_per_million" in run}  # fmt: skip
@@ -254,9 +201,3 @@ def _shares(runs: Mapping[str, Any]) -> list[str]:
         "",
         *table(("run", *(step.replace("_", " ") for step in steps)), rows),
     ]
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table, whose numbers stand on the right."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return [*("| " + " | ".join(line) + " |" for line in lines), ""]

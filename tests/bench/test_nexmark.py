@@ -9,7 +9,8 @@ from bench.nexmark.events import START, events
 from bench.nexmark.feed import create_topics, fill
 from bench.nexmark.queries import QUERIES
 from bench.nexmark.twin import check_result
-from bench.report.page import NEXMARK_TITLES
+from bench.options import NEXMARK_QUERIES, read_options
+from bench.report.nexmark import NEXMARK_TITLES
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.errors import RunError
 from kaflow_engine.model.config import Config
@@ -47,8 +48,12 @@ def test_ids_that_are_named_are_there_or_soon_will_be():
     assert times == list(range(START, START + 50_000))
 
 
-def test_the_page_has_a_title_for_each_query():
-    assert [query.name for query in QUERIES] == list(NEXMARK_TITLES)
+def test_each_query_can_be_chosen_and_has_a_title():
+    names = [query.name for query in QUERIES]
+    assert names == list(NEXMARK_TITLES) == list(NEXMARK_QUERIES)
+    assert read_options(["--only", "nexmark"]).only == ("nexmark",)
+    assert read_options(["--only", "q5,a"]).only == ("floor", "a", "nexmark")
+    assert read_options(["--only", "q5,q3"]).queries == ("q3", "q5")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from bench.feed.data import Fill, kept_clicks, messages
 from bench.peers.jobs import PEERS, find_jdk
 from bench.peers.measure import calibration_ms, rate
 from bench.peers.table import section
-from bench.report.page import PEERS_HEADING, with_peers
+from bench.report.sections import PEERS_HEADING
 from kaflow_engine.errors import RunError
 
 
@@ -88,9 +88,3 @@ def test_the_table_has_medians_and_ratios_of_rounds():
     assert f"| {PEERS[0].title} | 200 | 100 |  |  | 7.2 | 1,500 |" in lines
     assert any("W1 2.00 of Flink SQL" in line for line in lines)
     assert any("W2 4.00 of Kafka Streams" in line for line in lines)
-
-
-def test_the_section_is_the_last_one_and_is_replaced():
-    page = with_peers("# Benchmark\n\nnumbers\n", [PEERS_HEADING, "old", ""])
-    assert page == f"# Benchmark\n\nnumbers\n\n{PEERS_HEADING}\nold\n"
-    assert with_peers(page, [PEERS_HEADING, "new"]).endswith(f"numbers\n\n{PEERS_HEADING}\nnew\n")

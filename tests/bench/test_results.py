@@ -1,13 +1,16 @@
 """Medians of rounds, ratios, goals, the page and the plot."""
 
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from bench.options import RUNS, Sizes, read_options, scaled
-from bench.report.page import NEXMARK_TITLES, PLOT, TITLES, markdown, plot, write_page
+from bench.report.nexmark import NEXMARK_TITLES
+from bench.report.page import PLOT, TITLES, markdown, plot, write_page
 from bench.report.results import GOALS, combined, judged
+from bench.report.sections import NEXMARK_HEADING, PEERS_HEADING, with_section
 from bench.report.shares import STEPS
 
 
@@ -168,3 +171,20 @@ def test_smaller_sizes_keep_the_number_of_batches():
     assert small.events / small.batch == Sizes().events / Sizes().batch
     assert small.big_keys == 1_000_000
     assert scaled(Sizes(), 1) == Sizes()
+
+
+def test_sections_that_are_measured_apart_are_kept_and_replaced(tmp_path: Path):
+    page = tmp_path / "benchmark.md"
+    alone = _result()
+    alone["floor"], alone["runs"] = {}, {"nexmark": alone["runs"]["nexmark"], "i": {}}
+    write_page(_result(), page)
+    whole = page.read_text()
+    page.write_text(with_section(whole, [PEERS_HEADING, "", "much faster"]))
+    alone["date"] = "2026-02-02T00-00-00Z"
+    write_page(alone, page)
+    assert page.read_text().count("2026-02-02") == page.read_text().count(NEXMARK_HEADING) == 1
+    assert page.read_text().replace("2026-02-02", "2026-01-01").startswith(whole.rstrip())
+    few = {**_result(), "runs": {"a": {"records_per_s": 5.0, "batch_ms": 2.0}}}
+    write_page(few, page)
+    assert "2026-02-02" in page.read_text()
+    assert page.read_text().endswith(f"{PEERS_HEADING}\n\nmuch faster\n")
