@@ -50,7 +50,7 @@ def section(result: Mapping[str, Any]) -> list[str]:
             ("", "W1, records/s", "W2, records/s", "p50", "p99", "first output, s", "tree MiB"),
             rows,
         ),
-        f"kaflow within the same round: {', '.join(ratios)}.",
+        f"kaflow within the same round: {', '.join(ratios)}. Below 1 kaflow is the slower one.",
         "",
     ]
 
