@@ -28,6 +28,8 @@ ON_THE_WAY = 250
 
 _CHUNK = 100_000
 _STEP_S = 0.002
+_LEAD_MS = 5_000
+"""For how long events are made before the first one happens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +110,13 @@ def paced(
         seed: Of the events.
     """
     ended, sent = threading.Event(), [0]
-    start = now() + 3_000  # until then they are made
-    waiting = _records(prefix, kinds, int(seconds * RATE), seed, start)
+    lead = _LEAD_MS
+    while True:
+        start = now() + lead
+        waiting = _records(prefix, kinds, int(seconds * RATE), seed, start)
+        if now() < start:
+            break
+        lead *= 2  # the first events would be late on this machine
 
     def run() -> None:
         producer = Producer(kafka.librdkafka(**{"linger.ms": 1, "compression.type": "lz4"}))

@@ -101,7 +101,7 @@ class Nexmark:
             with product, Reader(kafka, name, _time_of_row).running() as reader:
                 product.until(lambda: product.live, PATIENCE_S, "a live stream")
                 with paced(kafka, f"{name}_", query.reads, most, self.seed) as sent:
-                    product.until(lambda: sent() > 0, _SLACK_S, "a first event")
+                    product.until(lambda: sent() > 0, _CAUGHT_UP_S, "a first event")
                     time.sleep(seconds)
                     start = now()
                     time.sleep(seconds)
