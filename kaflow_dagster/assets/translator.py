@@ -124,7 +124,8 @@ class KaflowTranslator:
         writer, part = sink.output.pipeline, sink.part
         name = sink.name
         # A table of a database is one thing; what is printed or dropped is the pipeline's own.
-        place = name.split(".") if part.shared else [writer.name, name]
+        place = _shared_place(name) if part.shared else [writer.name, name]
+        uri = {"dagster/uri": name} if "://" in name else {}
         table = dict(part.settings).get("table", name)
         shared = {"dagster/table_name": table, "dagster/storage_kind": part.kind}
         return dg.AssetSpec(
@@ -138,7 +139,7 @@ class KaflowTranslator:
             code_version=writer.version or None,
             metadata={
                 **source_of(writer),
-                **(shared if part.shared else {}),
+                **({**shared, **uri} if part.shared else {}),
                 **self._columns(sink.output),
             },
         )
@@ -226,6 +227,12 @@ class KaflowTranslator:
             # the open-source page draws no column lineage
             found["kaflow/lineage"] = dg.MetadataValue.md(lineage_table(list(lineage.values())))
         return found
+
+
+def _shared_place(name: str) -> list[str]:
+    """Return what a table or folder is called: its schema or bucket first."""
+    scheme, _, folder = name.rpartition("://")
+    return folder.split("/") if scheme else name.split(".")
 
 
 def partitions_of(table: TablePart) -> dg.TimeWindowPartitionsDefinition:

@@ -14,7 +14,8 @@ from deltalake import DeltaTable
 from kaflow_engine.connectors.command.outputs import CommandOutlet
 from kaflow_engine.connectors.contract import Capabilities, FinishedBatch, Output, Owner, Sink
 from kaflow_engine.connectors.delta.outputs import DeltaOutlet
-from kaflow_engine.connectors.files.outputs import FolderOutlet, folder_of
+from kaflow_engine.connectors.files.folder import folder_of
+from kaflow_engine.connectors.files.outputs import FolderOutlet
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.http.webhook import Webhooks
 from kaflow_engine.connectors.kafka.admin import create_topic

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from kaflow_engine.connectors.files.errors import FolderUnfit
-from kaflow_engine.connectors.files.ledger import Ledger
+from kaflow_engine.connectors.files.folder import FolderOfWarehouse
 from kaflow_engine.errors import SinkError, StateError, TakenOver
 from tests.engine.connectors.files_here import OWNER, Files
 
@@ -56,10 +56,10 @@ def test_a_batch_that_is_cut_off_between_its_names(
     def give(self: Any, file: Any) -> None:
         if next(left, "cut") == "cut":
             raise KeyboardInterrupt
-        os.replace(files.folder / file.path, files.folder / file.name)
+        os.replace(files.folder / file.staged, files.folder / file.name)
 
     with monkeypatch.context() as patched:
-        patched.setattr("kaflow_engine.connectors.files.outputs.Folder._give_name", give)
+        patched.setattr("kaflow_engine.connectors.files.folder.FolderOfWarehouse._give_name", give)
         batch = files.batch(1, *rows)
         if named < 2:
             with pytest.raises(KeyboardInterrupt):
@@ -97,7 +97,7 @@ def test_a_batch_that_lost_records_and_is_cut_off_leaves_no_row_of_before(
     opened = files.open()
     opened.commit(files.batch(1, files.rows("(1)"), files.rows("(2)", slot=1)))
     with monkeypatch.context() as patch:
-        patch.delattr(type(opened), "_give_name")
+        patch.delattr(FolderOfWarehouse, "_give_name")
         with pytest.raises(AttributeError):
             opened.commit(replace(files.batch(1, files.rows("(2)", slot=1)), same_rows=False))
     files.open().commit(replace(files.batch(1, files.rows("(2)", slot=1)), same_rows=False))
@@ -127,8 +127,8 @@ def test_a_run_that_was_replaced_adds_nothing(files: Files) -> None:
 def test_a_folder_that_another_process_holds(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = files.open()
     batch = files.batch(1, files.rows("(1)"))
-    monkeypatch.setattr("kaflow_engine.connectors.files.ledger._WAIT_S", 0.0)
-    with Ledger(files.folder, OWNER).held():
+    monkeypatch.setattr("kaflow_engine.connectors.files.folder._WAIT_S", 0.0)
+    with FolderOfWarehouse(files.output).exclusive():
         with pytest.raises(SinkError, match="another process holds folder"):
             opened.commit(batch)
     opened.commit(batch)

@@ -1,29 +1,21 @@
 """What a folder says of its files: whose it is, and which batch was the last.
 
-The ledger is written before files get their names, so that whatever is visible is known there. Who
-reads and writes it holds a lock, and goes on only as the newest run.
+The ledger is written before files get their names, so that whatever is visible is known there.
+Only the newest run may replace it.
 """
 
-import fcntl
 import json
-import os
-import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 from kaflow_engine.connectors.contract import Owner
 from kaflow_engine.connectors.files.errors import FolderUnfit
+from kaflow_engine.connectors.files.place import LEDGER, LedgerChanged, Place
 from kaflow_engine.connectors.holding import Holding
-from kaflow_engine.errors import SinkError, TakenOver
+from kaflow_engine.errors import SinkAway, TakenOver
 
-OWN = "_kaflow"
-"""The folder in that of an output which holds the ledger, and files that are not whole."""
-TRIES = "tries"
-"""The folder in that one of files that have no names yet, called `<epoch>-<batch>-….tmp`."""
-_LEDGER, _LOCK = "ledger", "lock"  # not .json: whoever reads **/*.json would take it for rows
-_WAIT_S, _PAUSE_S = 10.0, 0.05
+_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +29,8 @@ class Entry:
     mark: str = ""
     files: Mapping[str, int] = field(default_factory=dict[str, int])
     """Of the batch: name below the folder → rows."""
+    staged: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Name → what it is known by until it is published: all that a run may still publish."""
 
     def is_of(self, owner: Owner) -> bool:
         """Tell whether it is of a state."""
@@ -46,8 +40,9 @@ class Entry:
 class Ledger:
     """The ledger of one folder."""
 
-    def __init__(self, folder: Path, owner: Owner) -> None:
-        self._folder, self._owner = folder, owner
+    def __init__(self, place: Place, called: str, owner: Owner) -> None:
+        self._place, self._called, self._owner = place, called, owner
+        self._tag: str | None = None
 
     def entry(self) -> Entry | None:
         """Return what it says; None: no run has begun there.
@@ -55,14 +50,16 @@ class Ledger:
         Raises:
             FolderUnfit: It is damaged.
         """
-        file = self._folder / OWN / _LEDGER
-        try:
-            return Entry(**json.loads(file.read_bytes()))
-        except FileNotFoundError:
+        found = self._place.read_ledger()
+        if found is None:
+            self._tag = None
             return None
+        content, self._tag = found
+        try:
+            return Entry(**json.loads(content))
         except (ValueError, TypeError) as error:
             raise FolderUnfit(
-                f"'{file}' is damaged",
+                f"'{self._place}/{LEDGER}' is damaged",
                 hint="restore it, or give the output another folder",
             ) from error
 
@@ -77,7 +74,7 @@ class Ledger:
                 generation=found.generation,
                 batch=found.batch,
                 mark=found.mark,
-                table=self._folder.name,
+                table=self._called,
                 kept_in="folder",
             ),
         )
@@ -90,23 +87,38 @@ class Ledger:
         Raises:
             TakenOver: A newer run has begun.
         """
-        with self._locked():
-            found, owner = self.entry(), self._owner
-            if found is not None and found.epoch > owner.epoch:
-                raise self._taken_over()
-            if found is None or not found.is_of(owner):
-                found = self._nothing(owner.epoch)
-            self.write(replace(found, epoch=owner.epoch))
-            for path in (self._folder / OWN / TRIES).glob("*.tmp"):
-                if int(path.name.split("-")[0]) != owner.epoch:
-                    path.unlink(missing_ok=True)
-            sync(self._folder)
-            sync(self._folder.parent)
+        with self._place.exclusive():
+            self._place.begin(self._owner, self._replace(self._begun).staged)
 
     def hand_over(self) -> None:
         """Make the folder that of another state: whoever had it can add no more."""
-        with self._locked():
-            self.write(self._nothing(0))
+        with self._place.exclusive():
+            self._replace(lambda found: self._nothing(0, found))
+
+    def _begun(self, found: Entry | None) -> Entry:
+        owner = self._owner
+        if found is not None and found.epoch > owner.epoch:
+            raise self._taken_over()
+        if found is None or not found.is_of(owner):
+            return self._nothing(owner.epoch, found)
+        return replace(found, epoch=owner.epoch)
+
+    def _nothing(self, epoch: int, found: Entry | None) -> Entry:
+        """Return that nothing is there of the state; what others staged is to be removed yet."""
+        owner = self._owner
+        new = Entry(state=owner.state, generation=owner.generation, epoch=epoch)
+        return new if found is None else replace(new, staged=found.staged)
+
+    def _replace(self, new: Callable[[Entry | None], Entry]) -> Entry:
+        """Write what follows from what is there, also where a run writes that is to be replaced."""
+        for _ in range(_TRIES):
+            entry = new(self.entry())
+            try:
+                self._write(entry)
+            except LedgerChanged:
+                continue
+            return entry
+        raise SinkAway(f"other runs write '{self._place}/{LEDGER}' all the time")
 
     @contextmanager
     def held(self) -> Generator[Entry]:
@@ -115,58 +127,36 @@ class Ledger:
         Raises:
             TakenOver: Another run has begun.
         """
-        with self._locked():
-            found = self.entry()
-            if found is None or not found.is_of(self._owner) or found.epoch != self._owner.epoch:
-                raise self._taken_over()
-            yield found
+        with self._place.exclusive():
+            yield self.require_newest()
+
+    def require_newest(self) -> Entry:
+        """Return what it says to the newest run.
+
+        Raises:
+            TakenOver: Another run has begun.
+        """
+        found = self.entry()
+        if found is None or not found.is_of(self._owner) or found.epoch != self._owner.epoch:
+            raise self._taken_over()
+        return found
 
     def write(self, entry: Entry) -> None:
-        """Replace what it says, at once and for good."""
-        place = self._folder / OWN
-        new = place / f"{_LEDGER}.new"
-        with new.open("wb") as file:
-            file.write(json.dumps(asdict(entry)).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(place / _LEDGER)
-        sync(place)
+        """Replace what was read, at once and for good.
 
-    def _nothing(self, epoch: int) -> Entry:
-        owner = self._owner
-        return Entry(state=owner.state, generation=owner.generation, epoch=epoch)
+        Raises:
+            TakenOver: Another run has written meanwhile.
+        """
+        try:
+            self._write(entry)
+        except LedgerChanged as error:
+            raise self._taken_over() from error
 
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        place = self._folder / OWN
-        place.mkdir(parents=True, exist_ok=True)
-        with (place / _LOCK).open("ab") as file:
-            until = time.monotonic() + _WAIT_S
-            while not _lock(file.fileno()):
-                if time.monotonic() > until:
-                    raise SinkError(f"another process holds folder '{self._folder}'")
-                time.sleep(_PAUSE_S)
-            yield
+    def _write(self, entry: Entry) -> None:
+        self._tag = self._place.write_ledger(json.dumps(asdict(entry)).encode(), self._tag)
 
     def _taken_over(self) -> TakenOver:
         return TakenOver(
-            f"another run has taken over folder '{self._folder.name}'",
+            f"another run has taken over folder '{self._called}'",
             hint="a pipeline has one run at a time; stop this one",
         )
-
-
-def _lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def sync(folder: Path) -> None:
-    """Let the names in a folder reach the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,11 +1,10 @@
 """Rows as whole files: one for each delivery partition and folder, written under another name."""
 
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -100,27 +99,23 @@ def _escape(letter: re.Match[str]) -> str:
     return f"%{ord(letter[0]):02X}"
 
 
-def write_file(path: Path, output: Output, rows: pa.Table) -> None:
-    """Write a file that is not there yet, and let it reach the disk.
+def write_rows(file: BinaryIO, output: Output, rows: pa.Table) -> None:
+    """Write the content of a file.
 
     Args:
-        path: Of the file.
+        file: Empty.
         output: Says in which format.
         rows: Its columns, and perhaps others.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as file:
-        columns, form = columns_in_files(output), str(output.settings["format"])
-        match form:
-            case "parquet":
-                kept = rows.select([column.name for column in columns])
-                pq.write_table(kept, file, compression="zstd")
-            case "json" | "csv":
-                file.write(_text(form, columns, rows))
-            case _:
-                raise AssertionError(form)
-        file.flush()
-        os.fsync(file.fileno())
+    columns, form = columns_in_files(output), str(output.settings["format"])
+    match form:
+        case "parquet":
+            kept = rows.select([column.name for column in columns])
+            pq.write_table(kept, file, compression="zstd")
+        case "json" | "csv":
+            file.write(_text(form, columns, rows))
+        case _:
+            raise AssertionError(form)
 
 
 def _text(form: str, columns: Sequence[Column], rows: pa.Table) -> bytes:

@@ -77,17 +77,13 @@ def ledger_table(text: str) -> str:
 
 
 def folder_name(text: str) -> str:
-    """Return the name of a folder of the warehouse.
+    """Return the name of a folder of the warehouse, or where one of a bucket is.
 
     Raises:
         ValueError: It is none.
     """
     if "://" in text:
-        raise refuse(
-            "{value} is no folder of the warehouse, and files go nowhere else",
-            "write the name of a folder, such as clicks; an object store that is mounted may be "
-            "the `warehouse`, if it can rename files",
-        )
+        return _folder_of_bucket(text)
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", text):
         raise refuse(
             "{value} is not a name for a folder of the warehouse",
@@ -95,6 +91,27 @@ def folder_name(text: str) -> str:
             "`warehouse` in the configuration says where the folder lies",
         )
     return text
+
+
+def _folder_of_bucket(text: str) -> str:
+    folder = text.rstrip("/")
+    if not folder.startswith("s3://"):
+        raise refuse(
+            "{value} is no place for files",
+            "write the name of a folder of the warehouse, or s3://<bucket>/<folder>",
+        )
+    if "@" in folder:
+        raise refuse(
+            "a folder of a bucket has no login",
+            "say accessKey and secretKey below state.rocksdb.checkpoint.s3 in the configuration",
+        )
+    if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_][\w.=-]*)*", folder):
+        raise refuse(
+            "{value} is no folder of a bucket",
+            "write s3://<bucket>/<folder>: a bucket has 3 to 63 small letters, digits, '.' and "
+            "'-'; a folder letters, digits, '.', '_', '-' and '='",
+        )
+    return folder
 
 
 def plugin_options(options: dict[str, T]) -> dict[str, T]:

@@ -69,11 +69,11 @@ class BlackholeSpec(NamedSinkSpec):
 
 
 class FilesSpec(SinkSpec):
-    """Files in a folder of the warehouse."""
+    """Files in a folder of the warehouse, or of a bucket."""
 
     type: Literal["files"]
     folder: Annotated[str, AfterValidator(folder_name)]
-    """Its name; `warehouse` of the configuration says where it lies."""
+    """Its name; `warehouse` of the configuration says where it lies. Or `s3://<bucket>/<folder>`."""
     format: Literal["parquet", "json", "csv"] = "parquet"
     """Of each file: Parquet, one JSON object a line, or CSV with a line of names."""
     partition: Literal["hour", "day"] | None = None

@@ -13,6 +13,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.plugins.finalizing import Finalizing
 from kaflow_engine.plugins.raised import OF_TRANSFORMS, plugin_errors
 from kaflow_engine.plugins.transforms import transform_plugin
+from kaflow_engine.runtime.planning.columns import connection_of_stores
 from kaflow_engine.runtime.sink.outputs import open_outputs
 from kaflow_engine.state.log.batch_log import StateRecord
 from kaflow_engine.state.storage.store import Store
@@ -66,7 +67,8 @@ def connections_of(config: Config) -> Connections:
         for name, one in ones.items()
     }
     plugins = {(name, ""): one.settings for name, one in config.plugins.items()}
-    files = {("files", ""): {"warehouse": str(Path(config.warehouse).absolute())}}
+    warehouse = {"warehouse": str(Path(config.warehouse).absolute())}
+    files = {("files", ""): {**warehouse, **connection_of_stores(config)}}
     secrets = {("secrets", ""): config.secrets}
     return Connections({**named, **plugins, **files, **secrets})
 

@@ -14,6 +14,7 @@ _DENIED = ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "403",
 _MISSING = ("NoSuchKey", "404", "NotFound")
 _CHANGED = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 _PART = 32 << 20
+"""Bytes of a part of an upload; the last may be smaller, others take at least 5 MiB."""
 _MOST_DELETED = 1000
 
 
@@ -37,6 +38,8 @@ class BucketSettings:
     endpoint: str | None = None
     access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
+    named_by: str = "state.rocksdb.checkpoint.s3.bucket"
+    """What says the name of the bucket, for errors."""
 
 
 class Bucket:
@@ -106,10 +109,67 @@ class Bucket:
                 digest.update(block)
         return digest.hexdigest()
 
+    def stage(self, name: str, data: bytes) -> str:
+        """Upload an object that no one sees until `complete`; return what that is to be given."""
+        with self._telling(f"writing '{name}'"):
+            where, client = self._object(name), self._client
+            upload, view = client.create_multipart_upload(**where)["UploadId"], memoryview(data)
+            tags: list[str] = []
+            for start in range(0, max(len(view), 1), _PART):
+                part = bytes(view[start : start + _PART])
+                number = {"UploadId": upload, "PartNumber": len(tags) + 1}
+                tags.append(client.upload_part(**where, **number, Body=part)["ETag"])
+            return " ".join((upload, *tags))
+
+    def complete(self, name: str, staged: str) -> bool:
+        """Make an object visible, at once and whole; tell whether it is there.
+
+        It is not if the upload was aborted. One that was completed before is there, and is left as
+        it is.
+        """
+        upload, *tags = staged.split(" ")
+        parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
+        with self._telling(f"writing '{name}'"):
+            try:
+                self._client.complete_multipart_upload(
+                    **self._object(name), UploadId=upload, MultipartUpload={"Parts": parts}
+                )
+            except self._client.exceptions.ClientError as error:
+                if _code(error) != "NoSuchUpload":
+                    raise
+                return name in self.sizes(name)
+        return True
+
+    def abort(self, name: str, staged: str) -> None:
+        """End an upload that is not complete; nothing happens where there is none."""
+        with self._telling(f"writing '{name}'"):
+            try:
+                self._client.abort_multipart_upload(
+                    **self._object(name), UploadId=staged.partition(" ")[0]
+                )
+            except self._client.exceptions.ClientError as error:
+                if _code(error) not in ("NoSuchUpload", *_MISSING):
+                    raise
+
+    def staged(self) -> list[tuple[str, str]]:
+        """Return the uploads that are not complete: names, and what `abort` is to be given."""
+        with self._telling("listing uploads"):
+            pages = self._client.get_paginator("list_multipart_uploads")
+            return [
+                (found["Key"].removeprefix(self._prefix), found["UploadId"])
+                for page in pages.paginate(Bucket=self._settings.bucket, Prefix=self._prefix)
+                for found in page.get("Uploads", ())
+            ]
+
     def sizes(self, prefix: str) -> dict[str, int]:
         """Return the bytes of every object whose name starts with a prefix."""
         with self._telling(f"listing '{prefix}'"):
-            return dict(self._listed(prefix))
+            return {name: size for name, size, _ in self._listed(prefix)}
+
+    def written(self, prefix: str) -> dict[str, int]:
+        """Return when every object was written whose name starts with a prefix: epoch ms."""
+        with self._telling(f"listing '{prefix}'"):
+            return {name: when for name, _, when in self._listed(prefix)}
 
     def delete(self, names: Collection[str]) -> None:
         """Remove objects; nothing happens where there is none."""
@@ -121,11 +181,12 @@ class Bucket:
                     Bucket=self._settings.bucket, Delete={"Objects": some, "Quiet": True}
                 )
 
-    def _listed(self, prefix: str) -> Iterator[tuple[str, int]]:
+    def _listed(self, prefix: str) -> Iterator[tuple[str, int, int]]:
         pages = self._client.get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=self._settings.bucket, Prefix=self._prefix + prefix):
             for found in page.get("Contents", ()):
-                yield found["Key"].removeprefix(self._prefix), found["Size"]
+                when = int(found["LastModified"].timestamp() * 1000)
+                yield found["Key"].removeprefix(self._prefix), found["Size"], when
 
     def _object(self, name: str) -> dict[str, str]:
         return {"Bucket": self._settings.bucket, "Key": self._prefix + name}
@@ -197,7 +258,7 @@ class Bucket:
         if code == "NoSuchBucket":
             return StateError(
                 f"bucket '{self._settings.bucket}' does not exist",
-                hint="create it, or fix state.rocksdb.checkpoint.s3.bucket",
+                hint=f"create it, or fix {self._settings.named_by}",
             )
         if code in _DENIED:
             return StateError(
