@@ -65,8 +65,16 @@ def outputs(crash_broker, forks, order, request):
     systems = {
         "clickhouse": lambda: request.getfixturevalue("clickhouse").connection,
         "iceberg": lambda: catalog,
+        "files": lambda: {"endpoint": request.getfixturevalue("bucket_of_files").endpoint},
     }
     return Outputs(crash_broker, forks, order, systems)
+
+
+@pytest.fixture(scope="session")
+def bucket_of_files():
+    """A bucket that runs write files to."""
+    with Store() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

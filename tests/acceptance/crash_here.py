@@ -226,8 +226,12 @@ def plan_of(order: Order) -> Flow:
 def config_of(order: Order) -> Config:
     """Return the configuration of a run."""
     keys = {"accessKey": "any", "secretKey": "any", "region": "eu-west-1"}
-    s3 = {"enabled": True, "bucket": "kaflow", "prefix": "t", "endpoint": order.bucket, **keys}
-    checkpoint = {"interval": order.snapshots, **({"s3": s3} if order.bucket else {})}
+    s3 = {"enabled": bool(order.bucket), "bucket": "kaflow", "prefix": "t", **keys}
+    store = order.bucket or order.connection.get("endpoint")
+    checkpoint = {
+        "interval": order.snapshots,
+        **({"s3": {**s3, "endpoint": store}} if store else {}),
+    }
     return Config.model_validate(
         {
             "kafka": {"brokers": order.broker, "transaction_timeout": order.transaction_timeout},

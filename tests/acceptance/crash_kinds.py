@@ -152,6 +152,12 @@ TRIED = {
         sink="iceberg",
         without=("files_written", *OF_PIECES, *OF_REPLACING),
     ),
+    "bucket": Kind(
+        title="files in a bucket",
+        pipeline="sinks",
+        sink="files",
+        without=(*OF_PIECES, *OF_REPLACING),
+    ),
 }
 """Those, pipelines whose rows replace each other, or leave when windows close and are joined then,
 and one that writes rows and changes into a system that a file names."""

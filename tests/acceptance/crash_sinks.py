@@ -3,9 +3,11 @@
 
 import json
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any
 
 import httpx
+from pyarrow.parquet import read_table
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
@@ -13,6 +15,8 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.connection_specs import IcebergConnection
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.state.storage.bucket import Bucket, BucketSettings
+from tests.acceptance.bucket_here import KEYS, NAME
 from tests.acceptance.crash_pipeline import QUERY, SIDES
 from tests.engine.connectors.iceberg_here import catalog_of
 
@@ -21,25 +25,24 @@ SELECT id, count(*) AS times, max(n) AS last
 FROM "{0}.events" GROUP BY id HAVING count(*) % 4 <> 0
 """
 """Groups that come, change, go, and come again."""
+OFTEN = {"interval": "100ms"}
 
 
 def settings_of(kind: str, connection: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the configuration says of the system."""
-    return {kind: {"connections": {"default": connection}}} if kind else {}
+    """Return what the configuration says of the system; where a bucket is, `config_of` says."""
+    return {kind: {"connections": {"default": connection}}} if kind not in ("", "files") else {}
 
 
 def sinks_plan(name: str, inputs: str, kind: str, connection: Mapping[str, str]) -> Flow:
-    """Plan pipeline `name`: joined rows into the table `name`, and groups into another."""
+    """Plan pipeline `name`: joined rows into the table `name`, and groups into another.
+
+    Of files, which have no changes, the second output has the rows, too, parted by a column.
+    """
     patient = {"idle_timeout": "7d"}
-    often = {"interval": "100ms"} if kind == "iceberg" else {}
-    rows, counted = ({"type": kind, "table": each, "create": True} for each in _tables(kind, name))
     spec = {
         "name": name,
         "relations": {"joined": {"query": QUERY.format(inputs)}},
-        "outputs": [
-            {"from": "joined", **rows, **often},
-            {"query": COUNTED.format(inputs), "key": "id", **counted, **often},
-        ],
+        "outputs": _files(name) if kind == "files" else _outputs_of(name, inputs, kind),
         "dead_letters": {"topic": f"{name}.dead"},
         "emission": {"type": "smart", "require": ["tier"], "on_expiry": "emit"},
         "state": {"dimensions": [f"{inputs}.profiles"]},
@@ -55,8 +58,27 @@ def sinks_plan(name: str, inputs: str, kind: str, connection: Mapping[str, str])
     return build_plan(PipelineSpec.model_validate(spec), config, schemas).plan
 
 
+def _outputs_of(name: str, inputs: str, kind: str) -> list[dict[str, Any]]:
+    often = OFTEN if kind == "iceberg" else {}
+    rows, counted = ({"type": kind, "table": each, "create": True} for each in _tables(kind, name))
+    return [
+        {"from": "joined", **rows, **often},
+        {"query": COUNTED.format(inputs), "key": "id", **counted, **often},
+    ]
+
+
+def _files(name: str) -> list[dict[str, Any]]:
+    rows, parted = ({"type": "files", "folder": f"s3://{NAME}/{name}{n}", **OFTEN} for n in "01")
+    return [
+        {"from": "joined", **rows, "format": "json"},
+        {"from": "joined", **parted, "partition_by": ["tier"]},
+    ]
+
+
 def _tables(kind: str, name: str) -> tuple[str, str]:
     """Return the names of both tables."""
+    if kind == "files":
+        return f"{name}0", f"{name}1"
     place = f"crash.{name}" if kind == "iceberg" else name
     return place, f"{place}_counted"
 
@@ -89,4 +111,18 @@ def _of_iceberg(connection: Mapping[str, str], table: str) -> list[dict[str, Any
         return catalog.load_table(table).scan().to_arrow().to_pylist()
 
 
-_ROWS = {"clickhouse": _of_clickhouse, "iceberg": _of_iceberg}
+def _of_files(connection: Mapping[str, str], folder: str) -> list[dict[str, Any]]:
+    about = {**KEYS, "bucket": NAME, "prefix": folder, "endpoint": connection["endpoint"]}
+    bucket, found = Bucket(BucketSettings(**about)), []
+    assert bucket.staged() == []  # every upload is a file, or was ended
+    for name in bucket.sizes(""):
+        content = bucket.get(name)
+        if name.endswith(".json"):
+            found += [json.loads(line) for line in content[0].splitlines()]
+        elif name.endswith(".parquet"):
+            tier = name.partition("/")[0]
+            found += [{**row, "tier": tier} for row in read_table(BytesIO(content[0])).to_pylist()]
+    return found
+
+
+_ROWS = {"clickhouse": _of_clickhouse, "iceberg": _of_iceberg, "files": _of_files}

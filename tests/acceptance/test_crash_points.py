@@ -1,7 +1,7 @@
 """Whatever happens at whichever step of a batch, readers see the rows of a run without it.
 
 Without Spark, so that every step can be tried; `test_killed.py` kills the real thing. Three steps
-for topics, two for each other kind of output; `KAFLOW_KILLS=all` tries all of each.
+for topics and buckets, two for each other kind of output; `KAFLOW_KILLS=all` tries all of each.
 """
 
 import pytest
@@ -12,12 +12,12 @@ from tests.acceptance.kills import share
 pytestmark = pytest.mark.kafka
 
 
-def cases(of_topics, of_others):
-    """Return kinds and steps: so many for topics, and so many for each other kind."""
+def cases(of_stores, of_others):
+    """Return kinds and steps: so many for topics and buckets, and so many for each other kind."""
     return [
         (kind, point)
         for kind, about in TRIED.items()
-        for point in share(about.points, of_topics if kind == "topic" else of_others)
+        for point in share(about.points, of_stores if kind in ("topic", "bucket") else of_others)
     ]
 
 

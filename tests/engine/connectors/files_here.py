@@ -11,6 +11,7 @@ from kaflow_engine.duck.queries import query
 from kaflow_engine.flow.records import EVENT_TIME, SLOT
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.sink_specs import FilesSpec
+from tests.acceptance.bucket_here import KEYS, NAME, Store
 
 OWNER = Owner(state="ab12", generation=1, epoch=1)
 
@@ -18,7 +19,13 @@ OWNER = Owner(state="ab12", generation=1, epoch=1)
 class Files:
     """A folder, with what runs do there."""
 
-    def __init__(self, warehouse: Path, columns: dict[str, str], **said: Any) -> None:
+    def __init__(
+        self,
+        warehouse: Path,
+        columns: dict[str, str],
+        reached: dict[str, str] | None = None,
+        **said: Any,
+    ) -> None:
         spec = FilesSpec.model_validate({"type": "files", "folder": "out", **said})
         self.folder = warehouse / "out"
         self.outlet = FolderOutlet()
@@ -27,7 +34,7 @@ class Files:
             place=spec.target,
             columns=tuple(Column(*each) for each in columns.items()),
             settings=spec.settings,
-            connection={"warehouse": str(warehouse)},
+            connection={"warehouse": str(warehouse), **(reached or {})},
         )
 
     def rows(self, values: str, slot: int = 0, at: int = 0) -> pa.Table:
@@ -59,3 +66,24 @@ class Files:
 
     def tries(self) -> list[Path]:
         return list((self.folder / "_kaflow" / "tries").glob("*"))
+
+
+class FilesOfBucket(Files):
+    """A folder of a bucket, with what runs do there."""
+
+    def __init__(self, store: Store, name: str, columns: dict[str, str], **said: Any) -> None:
+        reached = {**KEYS, "endpoint": store.endpoint}
+        super().__init__(Path(), columns, reached, **{"folder": f"s3://{NAME}/{name}", **said})
+        self.bucket = store.bucket(name)
+
+    def names(self) -> list[str]:
+        """Return all objects that a reader may meet."""
+        return sorted(name for name in self.bucket.sizes("") if "_kaflow" not in name.split("/"))
+
+    def uploads(self) -> list[str]:
+        """Return names that are waited for."""
+        return [name for name, _ in self.bucket.staged()]
+
+    def texts(self) -> list[str]:
+        """Return the content of each object, by name."""
+        return [found[0].decode() for name in self.names() if (found := self.bucket.get(name))]

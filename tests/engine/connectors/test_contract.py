@@ -29,6 +29,7 @@ from kaflow_engine.formats.schema_registry import RegistryAway
 from kaflow_engine.state.storage.bucket import BucketAway
 from kaflow_engine.testing.sink_laws import *  # noqa: F403
 from kaflow_engine.testing.sink_laws import Subject
+from tests.acceptance.bucket_here import Store
 from tests.engine.connectors.made_up_here import (
     FolderSink,
     LedgerSink,
@@ -38,6 +39,7 @@ from tests.engine.connectors.made_up_here import (
     ledger_values,
 )
 from tests.engine.connectors.subjects_here import (
+    BucketSubject,
     CommandSubject,
     DeltaSubject,
     FilesSubject,
@@ -60,6 +62,12 @@ def receiver() -> Iterator[Receiver]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    with Store() as found:
+        yield found
+
+
 @pytest.fixture(
     params=[
         pytest.param("kafka", marks=pytest.mark.kafka),
@@ -69,6 +77,7 @@ def receiver() -> Iterator[Receiver]:
         "delta",
         "dead letters",
         "files",
+        pytest.param("files in a bucket", marks=pytest.mark.services),
         "iceberg",
         "command",
         "command with a ledger",
@@ -102,6 +111,8 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
             return IcebergSubject(tmp_path)
         case "files":
             return FilesSubject(tmp_path)
+        case "files in a bucket":
+            return BucketSubject(request.getfixturevalue("store"), tmp_path.name)
         case "a ledger":
             path = tmp_path / "ledger.db"
             return MadeUpSubject(path, LedgerSink, "before_commit", ledger_values, ledger_holdings)

@@ -159,6 +159,7 @@ class Bucket:
                 (found["Key"].removeprefix(self._prefix), found["UploadId"])
                 for page in pages.paginate(Bucket=self._settings.bucket, Prefix=self._prefix)
                 for found in page.get("Uploads", ())
+                if found["Key"].startswith(self._prefix)
             ]
 
     def sizes(self, prefix: str) -> dict[str, int]:
