@@ -6,12 +6,14 @@ rows, and statements of a sink run in a database of their own (D11, D16)."""
 import json
 import sqlite3
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import quote
 
 import duckdb
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import load_catalog
 
@@ -19,6 +21,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.plan.planner.project import load_checked
 from kaflow_engine.runtime.planning.prepare import prepare
+from tests.acceptance.bucket_here import KEYS, Store
 from tests.acceptance.test_sqlflow import produce
 from tests.committed import read_committed
 
@@ -106,7 +109,7 @@ ROWS = {
 """What stands in a topic, by example."""
 ELSEWHERE = {
     *("clickhouse", "console", "iceberg", "idempotent", "noop"),
-    *("parquet", "postgres.append", "postgres.upsert"),
+    *("parquet", "parquet.bucket", "postgres.append", "postgres.upsert"),
 }
 
 
@@ -159,8 +162,14 @@ def lake(tmp_path, unique):
     return settings, lambda: catalog.load_table(f"shop.{unique}").scan().to_arrow()
 
 
+@pytest.fixture
+def store():
+    with Store() as found:
+        yield found
+
+
 def test_each_example_does_what_it_says(
-    broker, postgres, clickhouse, lake, spark, tmp_path, unique, capsys, monkeypatch
+    broker, postgres, clickhouse, lake, store, spark, tmp_path, unique, capsys, monkeypatch
 ):
     from kaflow_engine.runtime.application import run_pipelines
 
@@ -184,6 +193,9 @@ def test_each_example_does_what_it_says(
         "SQLFLOW_POSTGRES": postgres.url,
         "SQLFLOW_CLICKHOUSE": dsn_of(clickhouse),
         "SQLFLOW_FOLDER": str(tmp_path / "out"),
+        "SQLFLOW_S3_ENDPOINT": store.endpoint.removeprefix("http://"),
+        "SQLFLOW_S3_ACCESS_KEY_ID": KEYS["access_key"],
+        "SQLFLOW_S3_SECRET_ACCESS_KEY": KEYS["secret_key"],
     }
     specs = load_checked([tmp_path / file.name for file in EXAMPLES], config, environment).pipelines
     assert {spec.name.removeprefix(f"{unique}-") for spec in specs} == {*ROWS, *ELSEWHERE}
@@ -217,6 +229,15 @@ def test_each_example_does_what_it_says(
     files = [*(tmp_path / "out").glob("*.parquet")]
     numbers = duckdb.execute(f"SELECT num_records FROM '{files[0]}'").fetchall()
     assert (len(files), numbers) == (1, [(40,)])
+    bucket = store.bucket(unique)
+    objects = [name for name in bucket.sizes("") if name.endswith(".parquet")]
+    assert bucket.staged() == []
+    rows = [
+        (row["city"], row["num_records"])
+        for name in objects
+        for row in pq.read_table(BytesIO(bucket.get(name)[0])).to_pylist()
+    ]
+    assert Counter(rows) == {(city, 5): 4 for city in CITIES}  # of each of four batches
     rows = lake[1]().to_pylist()
     assert Counter(row["city"] for row in rows) == COUNTS
     assert {row["ts"].isoformat() for row in rows} == {each["ts"][:-1] for each in EVENTS}

@@ -102,7 +102,7 @@ def _folder_of_bucket(text: str) -> str:
         )
     if "@" in folder:
         raise refuse(
-            "a folder of a bucket has no login",
+            "cannot hold a login",
             "say accessKey and secretKey below state.rocksdb.checkpoint.s3 in the configuration",
         )
     if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_][\w.=-]*)*", folder):

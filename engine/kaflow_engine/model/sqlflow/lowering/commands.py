@@ -8,12 +8,15 @@ from urllib.parse import quote
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.sqlflow.lowering.buckets.store import Store
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Placed, SqlText, listed
 from kaflow_engine.model.sqlflow.lowering.statements import parsed, statements
 from kaflow_engine.model.sqlflow.lowering.static import Static, files_of_command
 
 _MAPPED = ("postgres", "postgres_scanner", "mysql", "mysql_scanner", "sqlite", "sqlite_scanner")
 _WITHIN = ("json", "parquet", "icu", "core_functions")
+_OF_BUCKETS = ("httpfs", "aws")
+"""Outputs of files go to buckets without them; what else they open is refused where it stands."""
 _ATTACH = re.compile(
     r"ATTACH(?:\s+DATABASE)?(?:\s+IF\s+NOT\s+EXISTS)?\s+'(?P<what>(?:[^']|'')*)'"
     r"(?:\s+AS\s+(?P<name>\"[^\"]+\"|\w+))?(?:\s*\((?P<options>[^()]*)\))?\s*",
@@ -61,6 +64,8 @@ class Commands:
     """The statements that make them."""
     files: list[str] = field(default_factory=list[str])
     """What these read."""
+    store: Store = field(default_factory=Store)
+    """How buckets are reached."""
 
     def static(self, name: str) -> Static | None:
         """Return a table that commands make; None: there is none of that name."""
@@ -105,7 +110,9 @@ def _take(sql: SqlText, found: Commands, mistakes: Mistakes) -> None:
         case "ATTACH":
             _attach(sql, found, mistakes)
         case "SET" | "PRAGMA":
-            _set(sql, mistakes)
+            _set(sql, found, mistakes)
+        case "CREATE" if found.store.take_secret(sql, mistakes):
+            return
         case "CREATE" | "INSERT" if _makes(sql, found, mistakes):
             return
         case "CREATE" | "INSERT":
@@ -155,7 +162,7 @@ def _target(tree: exp.Expr | None) -> exp.Table | None:
 def _load(sql: SqlText, mistakes: Mistakes) -> None:
     named = _LOAD.fullmatch(sql.text)
     name = named["name"].lower() if named else sql.text
-    if name not in (*_MAPPED, *_WITHIN):
+    if name not in (*_MAPPED, *_WITHIN, *_OF_BUCKETS):
         mistakes.add(
             f"the extension '{name}' of DuckDB is not available",
             sql.at,
@@ -163,17 +170,20 @@ def _load(sql: SqlText, mistakes: Mistakes) -> None:
         )
 
 
-def _set(sql: SqlText, mistakes: Mistakes) -> None:
+def _set(sql: SqlText, found: Commands, mistakes: Mistakes) -> None:
     named = _SET.fullmatch(sql.text)
     name = named["name"].lower() if named else ""
     if name == "timezone" and named and named["value"].strip("' \"").upper() in ("UTC", "ETC/UTC"):
+        return
+    if named and found.store.take(name, named["value"], sql.at):
         return
     if name not in _OF_ENGINE:
         shown = name or " ".join(sql.text.partition("=")[0].split()[1:3])  # values may be secrets
         mistakes.add(
             f"the setting '{shown}' of DuckDB cannot be changed",
             sql.at,
-            "remove it; times are UTC, and buckets are reached as the configuration says",
+            "remove it; times are UTC, and of buckets there are s3_region, s3_access_key_id, "
+            "s3_secret_access_key, s3_endpoint, s3_use_ssl and s3_url_style",
         )
 
 

@@ -95,7 +95,7 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     tree = _tree(said, read, outputs, letters.entries, relations)
     settings = (
         *(*lookups.settings, *clusters.settings, *source.settings, *brought, *letters.settings),
-        *_others(said),
+        *(*commands.store.settings, *_others(said)),
     )
     return LoweredFile(
         name=pipeline_name(said),

@@ -1,6 +1,5 @@
 """Where the rows of a file go, in the words of a pipeline file."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from kaflow_engine.model.brought.settings import Setting
 from kaflow_engine.model.files.tree import Entry
 from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection, PostgresConnection
 from kaflow_engine.model.spec import Path, Spec
+from kaflow_engine.model.sqlflow.lowering.buckets.copied import Copied, copied
 from kaflow_engine.model.sqlflow.lowering.clusters import Clusters
 from kaflow_engine.model.sqlflow.lowering.parts import Part
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Said, entry, sql_entry
@@ -19,7 +19,6 @@ from kaflow_engine.model.sqlflow.sink_specs import PostgresSpec, SinkSpec
 
 BATCH = "sqlflow_sink_batch"
 """What statements call the rows of a batch."""
-_BUCKET = re.compile(r"\bTO\s+'(\w+://)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,20 +166,29 @@ def _command(one: _Lowering) -> list[Entry]:
     command = one.spec.sqlcommand
     assert command is not None
     written = one.said.sql(*one.path, "sqlcommand", "sql")
-    bucket = _BUCKET.search(written.text)
-    if bucket is not None:
-        one.mistakes.add(
-            f"files are not copied to {bucket[1]}: DuckDB has no extension for it here",
-            written.line(written.text.count("\n", 0, bucket.start(1)) + 1),
-            "COPY into a folder of command.connections.default.folders, from which a loader takes "
-            "them; or write an iceberg sink, whose warehouse may be a bucket",
-        )
+    variables = [substitution.var for substitution in command.substitutions]
+    before = len(one.mistakes.found)
+    files = copied(written, BATCH, variables, one.mistakes)
+    if files is not None:
+        return _files(files, written.at)
+    if len(one.mistakes.found) > before:
+        return _noop(one)
     text = written.text.replace(BATCH, "batch")
     for substitution in command.substitutions:
         text = text.replace(substitution.var, "{batch}")
     return [
         *_named(one, "command"),
         sql_entry("sql", text, written.at),
+    ]
+
+
+def _files(files: Copied, at: Location) -> list[Entry]:
+    parted = [entry("partition_by", list(files.partition_by), at)] if files.partition_by else []
+    return [
+        entry("type", "files", at),
+        entry("folder", files.folder, at),
+        entry("format", files.format, at),
+        *parted,
     ]
 
 

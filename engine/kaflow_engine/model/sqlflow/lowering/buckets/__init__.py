@@ -1,0 +1,1 @@
+"""Tables with windows, which handlers fill."""
