@@ -16,6 +16,8 @@ VALUES = {
     "KAFLOW_CLICKHOUSE_URL": "https://kaflow@clickhouse:8443/web",
     "KAFLOW_CLICKHOUSE_PASSWORD": "secret",
     "KAFLOW_ICEBERG_TOKEN": "token",
+    "KAFLOW_S3_KEY": "AKIA0000",
+    "KAFLOW_S3_SECRET": "a secret key",
     "ALERTS_URL": "https://alerts.example.com/kaflow",
     "ALERTS_TOKEN": "token",
     "ITEMS_TOKEN": "token",

@@ -35,7 +35,9 @@ from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.project import load_project
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.reports import read_reports
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.plan.evolution.diff import change
@@ -207,10 +209,7 @@ def _run(order: Order) -> None:
 def plan_of(order: Order) -> Flow:
     """Plan the pipeline of a run."""
     if order.file:
-        file = Path(order.file)
-        (spec,) = load_project([file], variables={}).pipelines
-        (planned,) = prepare([spec], config_of(order))
-        return planned.plan
+        return prepare(_of_file(order), config_of(order))[0].plan
     if order.pipeline == "copy":
         return copy_plan(order.name, order.inputs, order.delivery)
     if order.pipeline == "relations":
@@ -223,16 +222,17 @@ def plan_of(order: Order) -> Flow:
     return crash_plan(order.name, order.inputs, *about, several=order.several)
 
 
+def _of_file(order: Order) -> Sequence[PipelineSpec]:
+    return load_project([Path(order.file)], variables={}).pipelines if order.file else ()
+
+
 def config_of(order: Order) -> Config:
-    """Return the configuration of a run."""
+    """Return the configuration of a run, with what its file brings."""
     keys = {"accessKey": "any", "secretKey": "any", "region": "eu-west-1"}
-    s3 = {"enabled": bool(order.bucket), "bucket": "kaflow", "prefix": "t", **keys}
-    store = order.bucket or order.connection.get("endpoint")
-    checkpoint = {
-        "interval": order.snapshots,
-        **({"s3": {**s3, "endpoint": store}} if store else {}),
-    }
-    return Config.model_validate(
+    store, to_bucket = order.bucket or order.connection.get("endpoint"), bool(order.bucket)
+    s3 = {"enabled": to_bucket, "bucket": "kaflow", "prefix": "t", "endpoint": store, **keys}
+    checkpoint = {"interval": order.snapshots, **({"s3": s3} if store else {})}
+    config = Config.model_validate(
         {
             "kafka": {"brokers": order.broker, "transaction_timeout": order.transaction_timeout},
             "state": {"rocksdb": {"path": order.path, "checkpoint": checkpoint}},
@@ -243,6 +243,7 @@ def config_of(order: Order) -> Config:
             **settings_of(order.sink, order.connection),
         }
     )
+    return with_brought(config, _of_file(order))
 
 
 class _Live:

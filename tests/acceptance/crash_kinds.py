@@ -28,6 +28,7 @@ OF_REPLACING = ("before_replace", "replaced")
 OF_CLUSTERS = ("next_cluster",)
 """No kind here writes to several; `test_clusters.py` does."""
 OF_STREAMS = ("before_group", "group_committed")
+NEITHER = (*OF_PIECES, *OF_REPLACING)
 ONCE_PER_RUN = ("before_slot", "slot_claimed", *OF_REPLACING)
 """They are passed at the first delivery of a run, or at its end; the others in batch 2."""
 
@@ -78,11 +79,7 @@ class Kind:
 
 
 KINDS = {
-    "topic": Kind(
-        title="topic",
-        piece=PIECE,
-        without=(*OF_TABLES, *OF_REPLACING),
-    ),
+    "topic": Kind(title="topic", piece=PIECE, without=(*OF_TABLES, *OF_REPLACING)),
     "often": Kind(
         title="topic, `at_least_once`",
         delivery="at_least_once",
@@ -132,13 +129,13 @@ TRIED = {
         title="topics of windows, and of tables",
         several=True,
         pipeline="relations",
-        without=(*OF_TABLES, *OF_REPLACING, *OF_PIECES),
+        without=(*OF_TABLES, *NEITHER),
     ),
     "meetings": Kind(
         title="topics of windows that look up, and meet events",
         several=True,
         pipeline="meetings",
-        without=(*OF_TABLES, *OF_REPLACING, *OF_PIECES),
+        without=(*OF_TABLES, *NEITHER),
     ),
     "clickhouse": Kind(
         title="tables of ClickHouse",
@@ -152,12 +149,7 @@ TRIED = {
         sink="iceberg",
         without=("files_written", *OF_PIECES, *OF_REPLACING),
     ),
-    "bucket": Kind(
-        title="files in a bucket",
-        pipeline="sinks",
-        sink="files",
-        without=(*OF_PIECES, *OF_REPLACING),
-    ),
+    "bucket": Kind(title="files in a bucket", pipeline="sinks", sink="files", without=NEITHER),
 }
 """Those, pipelines whose rows replace each other, or leave when windows close and are joined then,
 and one that writes rows and changes into a system that a file names."""

@@ -5,7 +5,7 @@ The runs are without Spark, as those of `test_crash_points.py`. Three of the kil
 """
 # pyright: basic
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,8 +31,8 @@ class Killed:
 
     def check(self) -> None:
         """Check that both have ended as they should."""
-        assert (self.first.how, self.first.said) == ("killed", "")
-        assert (self.last.how, self.last.said) == ("ended", "")
+        assert (self.first.how, self.first.said) == ("killed", ""), self.first.said
+        assert (self.last.how, self.last.said) == ("ended", ""), self.last.said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +56,21 @@ class FileRuns:
         """Run it without a kill; return its name."""
         calm = self.order_of(name)
         (end,) = self.forks.run([calm])
-        assert (end.how, end.said) == ("ended", "")
+        assert (end.how, end.said) == ("ended", ""), end.said
         return calm.name
 
-    def killed(self, name: str) -> dict[Kill, Killed]:
-        """Run it with each kill that is tried, and again."""
+    def killed(self, name: str, kills: Sequence[Kill] = tuple(TRIED)) -> dict[Kill, Killed]:
+        """Run it with each of some kills, and again."""
         orders = [
             replace(
                 self.order_of(f"{name}_{point}_{batch}"),
                 crash_at=f"{point}:{'*' if point in ONCE_PER_RUN else batch}",
             )
-            for point, batch in TRIED
+            for point, batch in kills
         ]
         first = self.forks.run(orders)
         last = self.forks.run([replace(each, crash_at="") for each in orders])
         return {
             kill: Killed(name=order.name, first=one, last=other)
-            for kill, order, one, other in zip(TRIED, orders, first, last, strict=True)
+            for kill, order, one, other in zip(kills, orders, first, last, strict=True)
         }

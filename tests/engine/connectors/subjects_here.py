@@ -33,7 +33,6 @@ from kaflow_engine.model.outputs.connection_specs import (
     WebhookConnection,
 )
 from kaflow_engine.testing.sink_laws import OURS, Run, rows_of
-from tests.acceptance.bucket_here import KEYS, NAME, Store
 from tests.committed import read_committed
 from tests.receiver import Receiver
 
@@ -191,25 +190,6 @@ class FilesSubject:
 
     def holdings(self) -> set[Holding]:
         return set(FolderOutlet().look(self._output, self.rows([]).schema, OURS))
-
-
-class BucketSubject(FilesSubject):
-    """The same in a bucket."""
-
-    def __init__(self, store: Store, name: str) -> None:
-        super().__init__(Path())
-        folder = f"s3://{NAME}/{name}"
-        self._bucket = store.bucket(name)
-        self._output = replace(
-            self._output,
-            settings={"folder": folder, "format": "json"},
-            connection={**KEYS, "endpoint": store.endpoint},
-        )
-
-    def visible(self) -> list[int]:
-        found = [name for name in sorted(self._bucket.sizes("")) if name.endswith(".json")]
-        texts = [content[0] for name in found if (content := self._bucket.get(name))]
-        return [json.loads(line)["n"] for text in texts for line in text.splitlines()]
 
 
 class CommandSubject:

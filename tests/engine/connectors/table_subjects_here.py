@@ -1,5 +1,6 @@
-"""Tables of databases and catalogs under the laws of sinks, as `subjects_here` has others."""
+"""Tables of databases and catalogs, and buckets, under the laws of sinks."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from kaflow_engine.connectors.postgres.outputs import PostgresOutlet
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection
 from kaflow_engine.testing.sink_laws import OURS, Run, rows_of
+from tests.acceptance.bucket_here import KEYS, NAME, Store
 from tests.clickhouse_shim import ClickHouseShim
 from tests.engine.connectors.iceberg_here import Table as IcebergTable
 from tests.engine.connectors.iceberg_here import catalog_in
+from tests.engine.connectors.subjects_here import FilesSubject
 
 
 class PostgresSubject:
@@ -96,3 +99,22 @@ class IcebergSubject:
 
     def holdings(self) -> set[Holding]:
         return set(self._table.look())
+
+
+class BucketSubject(FilesSubject):
+    """The same in a bucket."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        super().__init__(Path())
+        folder = f"s3://{NAME}/{name}"
+        self._bucket = store.bucket(name)
+        self._output = replace(
+            self._output,
+            settings={"folder": folder, "format": "json"},
+            connection={**KEYS, "endpoint": store.endpoint},
+        )
+
+    def visible(self) -> list[int]:
+        found = [name for name in sorted(self._bucket.sizes("")) if name.endswith(".json")]
+        texts = [content[0] for name in found if (content := self._bucket.get(name))]
+        return [json.loads(line)["n"] for text in texts for line in text.splitlines()]

@@ -39,7 +39,6 @@ from tests.engine.connectors.made_up_here import (
     ledger_values,
 )
 from tests.engine.connectors.subjects_here import (
-    BucketSubject,
     CommandSubject,
     DeltaSubject,
     FilesSubject,
@@ -49,6 +48,7 @@ from tests.engine.connectors.subjects_here import (
     WebhookSubject,
 )
 from tests.engine.connectors.table_subjects_here import (
+    BucketSubject,
     ClickHouseSubject,
     IcebergSubject,
     PostgresSubject,
