@@ -204,6 +204,10 @@ def test_the_tutorial_prints_what_it_documents(
     out = read_committed(broker.settings, f"{unique}-out").to_pylist()
     assert [row["value"].decode() for row in out] == LINES
     assert f"waiting for topic '{unique}-clicks', which does not exist yet" in said
+    assert "executing command load extensions: INSTALL postgres; LOAD postgres;" in said
+    (attached,) = {line for line in said if line.startswith("executing command attach usersdb:")}
+    assert "AS pgusersdb (TYPE POSTGRES, READ_ONLY);" in attached
+    assert said.index(attached) < said.index(f"{unique} waits for messages of {unique}-clicks")
     counts = read_committed(broker.settings, f"{unique}-counts").to_pylist()
     rows = [json.loads(row["value"]) for row in counts]
     assert [row["city"] for row in rows] == [f"c{n}" for n in range(5)] * 3

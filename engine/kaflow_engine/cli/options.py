@@ -35,9 +35,10 @@ allow_option = click.option(
     "--allow",
     "allowed",
     multiple=True,
-    metavar="attach=KINDS|read=PATHS",
+    metavar="attach=KINDS|read=PATHS|write=PATHS",
     help="Let SQL of pipeline files open databases of these kinds, such as attach=postgres, or "
-    "read these files and folders; short for --set sql.attach=KINDS and --set sql.read=PATHS.",
+    "read these files and folders, or write these folders; short for --set sql.attach=KINDS, --set "
+    "sql.read=PATHS and --set sql.write=PATHS.",
 )
 
 master_option = click.option(
@@ -62,8 +63,8 @@ def allowances(allowed: tuple[str, ...]) -> tuple[str, ...]:
     found: dict[str, list[str]] = {}
     for each in allowed:
         key, _, value = each.partition("=")
-        if key not in ("attach", "read") or not value:
-            hint = "write attach=postgres, attach=postgres,sqlite or read=data"
+        if key not in ("attach", "read", "write") or not value:
+            hint = "write attach=postgres, attach=postgres,sqlite, read=data or write=out"
             raise click.BadParameter(f"'{each}' cannot be allowed; {hint}", param_hint="--allow")
         found.setdefault(key, []).append(value)
     return tuple(f"sql.{key}={','.join(values)}" for key, values in found.items())

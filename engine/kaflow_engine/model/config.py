@@ -13,6 +13,7 @@ from kaflow_engine.model.outputs.cluster_specs import KafkaConfig, Url
 from kaflow_engine.model.outputs.connection_specs import (
     ClickHouseConfig,
     CommandConfig,
+    CommandConnection,
     ConnectionSpec,
     IcebergConfig,
     MySQLConfig,
@@ -214,8 +215,16 @@ class Config(Spec):
             "clickhouse": self.clickhouse.connections,
             "iceberg": self.iceberg.connections,
             "webhook": self.webhook.connections,
-            "command": self.command.connections,
+            "command": self._commands,
         }
+
+    @property
+    def _commands(self) -> Mapping[str, CommandConnection]:
+        known, more = self.command.connections, self.sql.write
+        if not more:
+            return known
+        own = known.get("default", CommandConnection())
+        return {**known, "default": own.model_copy(update={"folders": (*own.folders, *more)})}
 
     def origin(self, *path: str) -> str:
         """Return `default`, `file:line`, `environment KAFLOW__…` or `command line`."""

@@ -57,9 +57,10 @@ def test_rows_of_any_output_are_shown(tmp_path: Path, output: str):
 
 def test_a_database_of_each_kind_may_be_allowed_by_itself():
     assert allowances(()) == ()
-    assert allowances(("read=data", "attach=mysql", "read=a.csv")) == (
+    assert allowances(("read=data", "attach=mysql", "read=a.csv", "write=out")) == (
         "sql.read=data,a.csv",
         "sql.attach=mysql",
+        "sql.write=out",
     )
     assert allowances(("attach=mysql", "attach=duckdb,sqlite")) == (
         "sql.attach=mysql,duckdb,sqlite",

@@ -22,10 +22,10 @@ class Opening:
     """Something outside that a file wants to open, and that the configuration must allow."""
 
     kind: str
-    """A kind of database; `read`: a file."""
+    """A kind of database; `read`: a file; `write`: a folder."""
     at: Location
     path: str = ""
-    """Of a file, from the root."""
+    """Of a file or folder, from the root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +36,7 @@ class Brought:
     openings: tuple[Opening, ...] = ()
     columns_key: str | None = None
     """Where the file declares columns of what it reads; None: under its topics and sources."""
+    starting: tuple[str, ...] = ()
+    """Lines for whoever starts the pipeline, without secrets: what is done before it is ready."""
+    ready: str | None = None
+    """The line that says that it is."""

@@ -12,8 +12,11 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.layers import COMMAND_LINE
 from kaflow_engine.model.files.variables import DEFAULTS
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.outputs.connection_specs import CommandConnection
 from kaflow_engine.model.spec import Spec
 from kaflow_engine.model.specs import PipelineSpec
+
+_DOING = {"read": "reading", "write": "writing into"}
 
 
 def with_brought(config: Config, pipelines: Sequence[PipelineSpec]) -> Config:
@@ -58,17 +61,21 @@ def not_allowed(config: Config, spec: PipelineSpec) -> list[ModelError]:
 
 def closed(config: Config, openings: Iterable[Opening]) -> list[ModelError]:
     """Return an error for each thing outside that a configuration does not allow to be opened."""
-    readable = [Path(each).resolve() for each in config.sql.read]
+    commands = config.connections["command"].get("default", CommandConnection())
+    writable = commands.folders if isinstance(commands, CommandConnection) else ()
+    allowed = {"read": config.sql.read, "write": writable}
     found: list[ModelError] = []
     for opening in openings:
         path, here = Path(opening.path).resolve(), Path().resolve()
-        if not opening.path and opening.kind not in config.sql.attach:
+        if not opening.path:
+            if opening.kind in config.sql.attach:
+                continue
             what = f"ATTACH of {opening.kind}"
             found.append(_closed(what, "attach", opening.kind, opening.at, config.file))
-        elif opening.path and not any(path.is_relative_to(each) for each in readable):
+        elif not any(path.is_relative_to(Path(each).resolve()) for each in allowed[opening.kind]):
             shown = str(path.relative_to(here) if path.is_relative_to(here) else path)
-            what = f"reading '{shown}'"
-            found.append(_closed(what, "read", shown, opening.at, config.file))
+            what = f"{_DOING[opening.kind]} '{shown}'"
+            found.append(_closed(what, opening.kind, shown, opening.at, config.file))
     return found
 
 

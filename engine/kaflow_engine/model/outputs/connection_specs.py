@@ -259,3 +259,6 @@ class SqlConfig(Spec):
     """Kinds of databases."""
     read: Annotated[tuple[Filled, ...], BeforeValidator(split_names)] = ()
     """Files, and folders with all that is in them and below."""
+    write: Annotated[tuple[Filled, ...], BeforeValidator(split_names)] = ()
+    """Folders that statements of outputs may read and write, with all that is below, beside those
+    of `command.connections.default`."""

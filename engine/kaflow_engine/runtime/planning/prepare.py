@@ -82,7 +82,11 @@ def prepare(
             await_brokers(there.kafka, config.retry_deadline, say, patience.stopped)
     ready: dict[str, PlannedPipeline] = {}
     for spec in producers_first(specs):
+        for line in spec.brought.starting:
+            say(line)
         ready[spec.name] = _prepare(spec, config, say, patience)
+        if spec.brought.ready is not None:
+            say(spec.brought.ready)
     return tuple(ready[spec.name] for spec in specs)
 
 

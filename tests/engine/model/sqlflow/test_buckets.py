@@ -65,6 +65,10 @@ def test_commands_say_how_buckets_are_reached(tmp_path, commands):
     text = yaml.safe_load(CLICKS.read_text())
     text["commands"] += [{"name": "store", "sql": sql} for sql in commands]
     _, config = lowered(tmp_path, text)
+    (spec,) = read_project([tmp_path / "p.yml"], ALLOWED, {}).pipelines
+    assert not [line for line in spec.brought.starting if "hush" in line or "AKIA" in line]
+    assert spec.brought.starting[-1].startswith("executing command store: ")
+    assert spec.brought.ready == "clicks waits for messages of clicks"
     s3 = config.state.rocksdb.checkpoint.s3
     assert (s3.region, s3.endpoint, s3.enabled) == ("eu-1", "http://store:9000", False)
     assert (s3.access_key, s3.secret_key) == ("AKIA1234", "hush-hush")

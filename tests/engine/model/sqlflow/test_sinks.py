@@ -12,7 +12,7 @@ from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.project import read_project
 
 CLICKS = Path(__file__).parents[3] / "fixtures" / "sqlflow" / "clicks.yml"
-ALLOWED = Config.model_validate({"sql": {"attach": ["sqlite"]}})
+ALLOWED = Config.model_validate({"sql": {"attach": ["sqlite"], "write": ["out"]}})
 
 
 def load(change):

@@ -8,10 +8,12 @@ from urllib.parse import quote
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.masking import MASK, masked
 from kaflow_engine.model.sqlflow.lowering.buckets.store import Store
 from kaflow_engine.model.sqlflow.lowering.said import Mistakes, Placed, SqlText, listed
 from kaflow_engine.model.sqlflow.lowering.statements import parsed, statements
 from kaflow_engine.model.sqlflow.lowering.static import Static, files_of_command
+from kaflow_engine.model.sqlflow.specs import CommandSpec
 
 _MAPPED = ("postgres", "postgres_scanner", "mysql", "mysql_scanner", "sqlite", "sqlite_scanner")
 _WITHIN = ("json", "parquet", "icu", "core_functions")
@@ -28,6 +30,8 @@ _SET = re.compile(
 )
 _OF_ENGINE = ("threads", "memory_limit", "max_memory", "temp_directory", "pg_connection_limit")
 """Settings of DuckDB that the engine makes itself, and that change no result."""
+_SETS = re.compile(r"\b(?:SET|PRAGMA|SECRET)\b", re.IGNORECASE)
+_VALUE = re.compile(r"'(?:[^']|'')*'|(?<==)\s*[^\s';]+|(?<== )[^\s';]+")
 _PAIR = re.compile(r"(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
 _KINDS = ("postgres", "mysql", "sqlite", "duckdb")
 
@@ -87,6 +91,17 @@ def read_commands(said: Placed, number: int, mistakes: Mistakes) -> Commands:
         except ModelError as mistake:
             mistakes.found.append(mistake)
     return found
+
+
+def command_line(command: CommandSpec) -> str:
+    """Return what is said of a command when its pipeline starts: no password, and no key.
+
+    >>> command_line(CommandSpec(name="keys", sql="SET s3_region = 'eu'; LOAD httpfs;"))
+    'executing command keys: SET s3_region = ***; LOAD httpfs;'
+    """
+    text = _VALUE.sub(MASK, command.sql) if _SETS.search(command.sql) else command.sql
+    named = "" if command.name is None else f" {command.name}"
+    return f"executing command{named}: {' '.join(masked('sql', text).split())}"
 
 
 def declared_table(sql: SqlText) -> tuple[str, Declared] | None:

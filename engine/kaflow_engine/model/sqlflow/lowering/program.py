@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.model.brought.settings import Brought, Setting
+from kaflow_engine.model.brought.settings import Brought, Opening, Setting
 from kaflow_engine.model.files.tree import Entries, Entry, Items
 from kaflow_engine.model.pipelines.contract import FunctionKindOf
 from kaflow_engine.model.sqlflow.lowering.clusters import Clusters
-from kaflow_engine.model.sqlflow.lowering.commands import Commands, read_commands
+from kaflow_engine.model.sqlflow.lowering.commands import Commands, command_line, read_commands
 from kaflow_engine.model.sqlflow.lowering.handler_sql import METADATA, HandlerSql, read_handler
 from kaflow_engine.model.sqlflow.lowering.handler_texts import (
     above_lookups,
@@ -79,11 +79,12 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
     clusters = Clusters(said=said, pipeline=pipeline_name(said), mistakes=mistakes)
     typed = typed_by(said, batch, columns, windows)
     source = lower_source(said, typed, clusters, mistakes)
-    outputs, brought = list[Entries](), list[Setting]()
+    outputs, brought, openings = list[Entries](), list[Setting](), list[Opening]()
     rows = _rows(source, handlers, relations)
     for part, handler in zip(parts, handlers, strict=True):
         sink = lower_sink(said, part, clusters, mistakes)
         brought += sink.settings
+        openings += sink.openings
         if source.names and not (handler.tree is not None and not handler.batches):
             own = rows_by_time(said, part.window, source, typed, rows, relations, mistakes)
             query = _query(said, source, handler, own, part.window, relations, mistakes)
@@ -101,7 +102,11 @@ def lower_file(said: Said, function_kind: FunctionKindOf) -> LoweredFile:
         name=pipeline_name(said),
         tree=tree,
         brought=Brought(
-            settings=settings, openings=lookups.openings, columns_key="pipeline.source.columns"
+            settings=settings,
+            openings=(*lookups.openings, *openings),
+            columns_key="pipeline.source.columns",
+            starting=tuple(map(command_line, said.spec.commands)),
+            ready=f"{pipeline_name(said)} waits for messages of {' and '.join(source.names)}",
         ),
         mistakes=tuple(mistakes.found),
     )

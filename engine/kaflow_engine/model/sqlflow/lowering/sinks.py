@@ -1,15 +1,18 @@
 """Where the rows of a file go, in the words of a pipeline file."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import ValidationError
 
 from kaflow_engine.errors import Location
-from kaflow_engine.model.brought.settings import Setting
+from kaflow_engine.model.brought.settings import Opening, Setting
 from kaflow_engine.model.files.tree import Entry
 from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection, PostgresConnection
-from kaflow_engine.model.spec import Path, Spec
+from kaflow_engine.model.spec import Path as KeyPath
+from kaflow_engine.model.spec import Spec
 from kaflow_engine.model.sqlflow.lowering.buckets.copied import Copied, copied
 from kaflow_engine.model.sqlflow.lowering.clusters import Clusters
 from kaflow_engine.model.sqlflow.lowering.parts import Part
@@ -19,6 +22,7 @@ from kaflow_engine.model.sqlflow.sink_specs import PostgresSpec, SinkSpec
 
 BATCH = "sqlflow_sink_batch"
 """What statements call the rows of a batch."""
+_COPIED = re.compile(r"\bCOPY\b[^;]*?\bTO\s+'(?P<path>[^']+)'", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +33,20 @@ class Sink:
     keys: tuple[Entry, ...]
     """Of an output."""
     settings: tuple[Setting, ...] = ()
+    openings: tuple[Opening, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class _Lowering:
     said: Said
     spec: SinkSpec
-    path: Path
+    path: KeyPath
     name: str
     """What the output is called among others."""
     clusters: Clusters
     mistakes: Mistakes
     settings: list[Setting]
+    openings: list[Opening]
 
     def at(self, *keys: str) -> Location:
         return self.said.at(*self.path, *keys)
@@ -64,6 +70,7 @@ def lower_sink(said: Said, part: Part, clusters: Clusters, mistakes: Mistakes) -
         clusters=clusters,
         mistakes=mistakes,
         settings=[],
+        openings=[],
     )
     at = one.at()
     kind = spec.type
@@ -71,7 +78,8 @@ def lower_sink(said: Said, part: Part, clusters: Clusters, mistakes: Mistakes) -
         key = ".".join(str(step) for step in (*path, kind) if isinstance(step, str))
         mistakes.add(f"'{key}' is required", one.at("type"), f"say under {kind}: what is written")
         return Sink(at=at, keys=tuple(_noop(one)))
-    return Sink(at=at, keys=tuple(_KINDS[kind](one)), settings=tuple(one.settings))
+    keys = tuple(_KINDS[kind](one))
+    return Sink(at=at, keys=keys, settings=tuple(one.settings), openings=tuple(one.openings))
 
 
 def _console(one: _Lowering) -> list[Entry]:
@@ -176,6 +184,10 @@ def _command(one: _Lowering) -> list[Entry]:
     text = written.text.replace(BATCH, "batch")
     for substitution in command.substitutions:
         text = text.replace(substitution.var, "{batch}")
+    for target in _COPIED.finditer(text):
+        folder = str(Path(target["path"].partition("{batch}")[0] + "x").parent.absolute())
+        at = written.line(text.count("\n", 0, target.start("path")) + 1)
+        one.openings.append(Opening(kind="write", at=at, path=folder))
     return [
         *_named(one, "command"),
         sql_entry("sql", text, written.at),
@@ -204,7 +216,7 @@ _KINDS: Mapping[str, Callable[[_Lowering], list[Entry]]] = {
 
 
 def connect_postgres(
-    said: Said, spec: PostgresSpec, path: Path, mistakes: Mistakes
+    said: Said, spec: PostgresSpec, path: KeyPath, mistakes: Mistakes
 ) -> tuple[str, tuple[Setting, ...]]:
     """Return the name of the connection that a table is reached by, and the setting that it is.
 
@@ -224,7 +236,7 @@ def connect_postgres(
 
 
 def _connect(
-    said: Said, kind: str, path: Path, make: Callable[[], Spec], mistakes: Mistakes
+    said: Said, kind: str, path: KeyPath, make: Callable[[], Spec], mistakes: Mistakes
 ) -> tuple[str, tuple[Setting, ...]]:
     """Return what a connection is called, and what brings it."""
     name = f"{pipeline_name(said)}.{'.'.join(str(step) for step in path)}"
