@@ -53,7 +53,7 @@ def _may_be_letters(flow: Flow, project: Project) -> bool:
 
 def _keys(runs: Runs, rows: pa.Table) -> pa.BinaryArray:
     if not runs.per_partition:
-        return pa.array([writer_key("")] * rows.num_rows, pa.binary())
+        return pa.repeat(pa.scalar(writer_key(""), pa.binary()), rows.num_rows)
     places = rows["d_part"].combine_chunks().dictionary_encode()
     keys = pa.array([writer_key(str(part)) for part in places.dictionary.to_pylist()], pa.binary())
     return keys.take(places.indices)
