@@ -225,6 +225,7 @@ def test_sinks_that_a_file_names_are_assets(tmp_path):
         "  - {query: SELECT id FROM orders, type: console, description: To look at.}\n"
         "  - {query: SELECT id FROM orders, type: blackhole, name: rest}\n"
         "  - {query: SELECT id FROM orders, type: files, folder: archive}\n"
+        "  - {query: SELECT id FROM orders, type: files, folder: 's3://lake/orders/old'}\n"
         "topics: {orders: {columns: {id: VARCHAR}}}\n"
     )
     defs = build_kaflow_defs([tmp_path])
@@ -238,12 +239,16 @@ def test_sinks_that_a_file_names_are_assets(tmp_path):
     assert found[dg.AssetKey(["blackhole", "shown", "rest"])].kinds == {"blackhole"}
     files = found[dg.AssetKey(["files", "archive"])]
     assert (files.kinds, files.metadata["dagster/table_name"]) == ({"files"}, "archive")
+    assert "dagster/uri" not in files.metadata
+    of_bucket = found[dg.AssetKey(["files", "lake", "orders", "old"])]
+    assert of_bucket.metadata["dagster/uri"] == "s3://lake/orders/old"
     (view,) = view_project([tmp_path]).pipelines
     reported = outputs_of(view, KaflowTranslator())
     assert [each.target for each in reported] == [
         "console:rows",
         "blackhole:rest",
         "files:archive",
+        "files:s3://lake/orders/old",
         "shown.dead_letters",
     ]
 
