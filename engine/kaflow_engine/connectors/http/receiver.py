@@ -2,7 +2,7 @@
 
 | status | the request |
 |---|---|
-| 200 | is written down: `{"offset": 17}`; or had been, as its key says: `{"duplicate": true}` |
+| 200 | is written down: `{"status": "received", "offset": 17}`, or had been: `"duplicate": true` |
 | 400 | has no JSON value as its body |
 | 401, 403 | is not signed, or not with the secret |
 | 404, 405 | names no path of a source, or is no POST |
@@ -107,9 +107,8 @@ class Receiver:
         key = headers.get(hook.params.idempotency_header.lower())
         message = Message(value=body, key=None if key is None else key.decode("latin-1"))
         taken = await hook.intake.take(message)
-        if taken.offset is None:
-            return Answer(200, {"duplicate": True})
-        return Answer(200, {"offset": taken.offset})
+        place = {"duplicate": True} if taken.offset is None else {"offset": taken.offset}
+        return Answer(200, {"status": "received", **place})
 
 
 _LATER = (b"retry-after", b"5")
