@@ -1,6 +1,8 @@
 """Avro behind phases: records of a topic as rows of JSON, from a real registry and broker."""
 
 import json
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,11 +14,13 @@ from kaflow_engine.connectors.hybrid.reads import TopicRead
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.errors import SourceUnfit
-from kaflow_engine.flow.origins.hybrid import HybridParams
+from kaflow_engine.flow.origins.hybrid import HandoverParams, HybridParams
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.formats.avro.encode import AvroEncoder
+from kaflow_engine.formats.json.format import JsonFormat
 from kaflow_engine.formats.schema_registry import Registry, UnknownSchema
 from kaflow_engine.model.columns import Column
+from tests.engine.connectors.database_here import PostgresHere
 
 SCHEMA = json.dumps(
     {
@@ -96,6 +100,37 @@ def test_a_start_without_a_registry_is_refused() -> None:
         "topic 't' behind phases is Avro, and there is no schema registry\n"
         "  hint: set kafka.schemaRegistry in the configuration"
     )
+
+
+@pytest.mark.kafka
+@pytest.mark.services
+def test_columns_are_those_of_the_registry(
+    broker: Any, registry: Any, postgres: Any, unique: str
+) -> None:
+    create_topic(broker.settings, unique, 1)
+    here = PostgresHere(postgres)
+    here.run(f"CREATE TABLE {unique} (id bigint PRIMARY KEY, note text)")
+    params = HybridParams(
+        phases=(here.params(unique),),
+        topic=unique,
+        handover=HandoverParams(columns=None, offsets=None, time=None, start_at="earliest"),
+    )
+    connection = {
+        "phases": json.dumps({"0": {"url": postgres.url}}),
+        "kafka": json.dumps(asdict(broker.settings)),
+        "registry": registry.url,
+    }
+    sample = partial(HybridKind().sample, params, JsonFormat(), connection)
+    assert sample() is None
+    fields = [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]
+    known = Registry(url=registry.url)
+    record = {"type": "record", "name": "Order", "fields": fields}
+    known.register(f"{unique}-value", json.dumps(record), "AVRO")
+    assert sample() == (Column("id", "BIGINT"), Column("note", "VARCHAR"))
+    record["fields"] = [*fields, {"name": "price", "type": ["null", "double"], "default": None}]
+    known.register(f"{unique}-value", json.dumps(record), "AVRO")
+    with pytest.raises(SourceUnfit, match=f"table '{unique}', .* has no column 'price'"):
+        sample()
 
 
 class _Place:

@@ -8,7 +8,7 @@ from kaflow_engine.connectors.sources.contract import SourcePlace
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.hybrid import HybridParams
-from kaflow_engine.formats.contract import Format
+from kaflow_engine.formats.contract import Evidence, Format
 from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:
@@ -48,8 +48,17 @@ class HybridKind:
     def sample(
         self, params: HybridParams, form: Format, connection: Mapping[str, str]
     ) -> tuple[Column, ...] | None:
-        """Return None: the columns are declared, for all phases must have the same."""
-        return None
+        """Return the fields of the topic's newest schema, where no columns are declared: tables in
+        front of it must have them all."""
+        from kaflow_engine.formats.avro.format import AvroFormat
+        from kaflow_engine.formats.schema_registry import Registry
+
+        latest = Registry(url=_address(params, connection)).latest(f"{params.topic}-value")
+        schema = None if latest is None else Evidence.of_schema(latest.schema)
+        found = None if schema is None else AvroFormat().columns(schema)
+        if found is not None:
+            self.check(params.with_columns(found), connection)
+        return found
 
 
 def _connections(reached: Mapping[str, str]) -> list[Mapping[str, str]]:
@@ -60,12 +69,16 @@ def _connections(reached: Mapping[str, str]) -> list[Mapping[str, str]]:
 
 def _registry(params: HybridParams, reached: Mapping[str, str]) -> str:
     """Return the address of the registry; empty: none is needed."""
-    if params.avro and not reached.get("registry"):
+    return _address(params, reached) if params.avro else ""
+
+
+def _address(params: HybridParams, reached: Mapping[str, str]) -> str:
+    if not reached.get("registry"):
         raise SourceUnfit(
             f"topic '{params.topic}' behind phases is Avro, and there is no schema registry",
             hint="set kafka.schemaRegistry in the configuration",
         )
-    return reached.get("registry", "")
+    return reached["registry"]
 
 
 def _kafka(reached: Mapping[str, str]) -> "KafkaSettings":

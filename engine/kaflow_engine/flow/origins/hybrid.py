@@ -1,6 +1,6 @@
 """Sources in phases, as a plan keeps them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kaflow_engine.flow.origins.databases import DatabaseParams
@@ -40,3 +40,12 @@ class HybridParams:
     """Where the topic is; empty: where topics are that name none."""
     avro: tuple[Column, ...] = ()
     """What is read of the topic's records, which are Avro; none: they are JSON."""
+
+    def with_columns(self, columns: tuple[Column, ...]) -> "HybridParams":
+        """Return the same with columns that the schema of its topic has, which is Avro's."""
+        phases = (p if isinstance(p, FilesParams) else _read(p, columns) for p in self.phases)
+        return replace(self, phases=tuple(phases), avro=columns)
+
+
+def _read(params: DatabaseParams, columns: tuple[Column, ...]) -> DatabaseParams:
+    return replace(params, columns=columns)

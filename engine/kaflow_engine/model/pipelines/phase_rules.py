@@ -23,13 +23,14 @@ def phases_of_sources(tree: Entries) -> Iterator[ModelError]:
     for name, path, said in sources_of(tree):
         if text_at(said, "type") != "hybrid" or said.misspelled:
             continue
-        if not is_said(said, "columns"):
+        topic = text_at(said, "topic")
+        registered = topic is not None and text_at(said, "topic_format") == "avro"
+        if not is_said(said, "columns") and not (registered and not is_said(said, "job")):
             yield ModelError(
                 f"the columns of '{brief(name)}' are not known: its phases must all have the same",
                 place(tree, path),
                 "add columns: {<name>: <type>}",
             )
-        topic = text_at(said, "topic")
         yield from _handovers(tree, path, said, brief(name), topic)
         for at, output in outputs_of(tree):
             if topic is not None and text_at(output, "topic") == topic:

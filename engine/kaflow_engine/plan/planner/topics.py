@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.errors import Location, ModelError, UnknownName
-from kaflow_engine.flow.sources import OtherClock, TopicParams
+from kaflow_engine.flow.origins.hybrid import HybridParams
+from kaflow_engine.flow.sources import OtherClock, SourceParams, TopicParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.types import fields_of
 from kaflow_engine.model.columns import Column
@@ -206,12 +207,20 @@ def topic_params(
                 history=history_params(spec, config, role.name),
                 on_null="row" if NULL_VALUE.name in names else topic.on_null,
                 clocks=tuple(clocks[1:]),
-                connector=source_params(spec, role.name),
+                connector=_connector(spec, role.name, columns),
                 cluster=topic.cluster or "",
                 topic=topic.topic if topic.topic not in (None, role.name) else "",
             )
         )
     return tuple(found)
+
+
+def _connector(spec: PipelineSpec, name: str, columns: Sequence[Column]) -> SourceParams | None:
+    """Return where the records of a source come from; one in phases must know its columns."""
+    params = source_params(spec, name)
+    if isinstance(params, HybridParams) and spec.sources[name].columns is None:
+        return params.with_columns(tuple(columns))
+    return params
 
 
 def _clock(role: ClockRole, event_time: str | None, listed: bool) -> OtherClock:

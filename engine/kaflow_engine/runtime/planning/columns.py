@@ -100,11 +100,11 @@ def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, s
             | ClickHouseParams(type=kind, connection=name)
         ):
             return _connection(config, kind, name)
-        case HybridParams(phases=phases, cluster=cluster, avro=avro):
+        case HybridParams(phases=phases, cluster=cluster, topic=topic):
             reached = {str(n): dict(connection_of_source(config, p)) for n, p in enumerate(phases)}
             kafka = asdict(cluster_of(config.kafka, cluster))
             found = {"phases": json.dumps(reached), "kafka": json.dumps(kafka)}
-            registry = registry_of(config, cluster) if avro else None
+            registry = registry_of(config, cluster) if topic is not None else None
             return found | ({"registry": registry.url} if registry else {})
         case PluginParams() | JournalledPluginParams():
             return _of_plugin(config, params.type)
