@@ -8,6 +8,7 @@ from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.preprocessors import rewriter
 from kaflow_engine.model.configuration.shared_topics import shared_topics
+from kaflow_engine.model.configuration.streamling.plugins import find_plugins
 from kaflow_engine.model.files.variables import Allowed, variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_as_found
 from kaflow_engine.model.front_ends import FRONT_ENDS
@@ -111,9 +112,10 @@ def read_project(
         function_kind: Knows the functions of the project.
 
     Raises:
-        ModelError: A preprocessor of the configuration is not there.
+        ModelError: A preprocessor of the configuration is not there, or no plugin where it says.
     """
     given = config or Config()
+    find_plugins(given)
     known = variables_of_authors(given.env, given.file) if variables is None else variables
     configuration = Path(given.file).resolve() if given.file else None
     search = Search(variables=known, configuration=configuration, rewrite=rewriter(given))

@@ -95,6 +95,36 @@ def test_what_becomes_of_a_row_whose_key_is_there(postgres, unique, settings, ro
     assert table.rows() == expected
 
 
+BEFORE = [
+    # what the table had, how it counts, the batches, what is there then
+    ([("a", 5), ("b", 1)], "sum", [[row("a", 2)]], [("a", 7), ("b", 1)]),
+    ([("a", 5)], "sum", [[row("a", 2)], [row("a", 3), row("c", 4)]], [("a", 8), ("c", 4)]),
+    ([("a", 5)], "sum", [[row("a", 2), row("c", 4)], [row("a", None), row("c", None)]], [("a", 5)]),
+    ([("a", None)], "sum", [[row("a", 2)]], [("a", 2)]),
+    ([("a", 5)], "sum", [[("a", ["a", None])]], [("a", 5)]),
+    ([("a", 5), ("b", 9)], "min", [[row("a", 7), row("b", 8)]], [("a", 5), ("b", 8)]),
+    ([("a", 5), ("b", 9)], "max", [[row("a", 7), row("b", 8)]], [("a", 7), ("b", 9)]),
+]
+
+
+@pytest.mark.parametrize(("had", "how", "batches", "expected"), BEFORE)
+def test_rows_are_added_to_those_that_were_there(postgres, unique, had, how, batches, expected):
+    table = Table(postgres, unique, key="k", changes=True)
+    settings = {**table.output.settings, "adds": f'{{"n": "{how}"}}'}
+    table.output = replace(table.output, settings=settings)
+    run(postgres, f"CREATE TABLE {unique} (k text PRIMARY KEY, n integer)")
+    for key, number in had:
+        run(postgres, f"INSERT INTO {unique} VALUES ('{key}', {number or 'NULL'})")
+    table.begin()
+    for number, rows in enumerate(batches, 1):
+        table.write(number, *rows)
+        table.write(number, *rows)  # it runs again
+    assert table.rows() == expected
+    table.begin(replace(OWNER, epoch=OWNER.epoch + 1))  # what is there now was not there before
+    table.write(len(batches) + 1, row("new", 1), owner=replace(OWNER, epoch=OWNER.epoch + 1))
+    assert table.rows() == sorted([*expected, ("new", 1)])
+
+
 def test_rows_have_the_number_of_their_batch_and_those_of_two_stay(postgres, unique):
     table = Table(postgres, unique, key="k", changes=True)
     settings = {**table.output.settings, "batch_column": "epoch"}

@@ -64,8 +64,8 @@ def test_the_environment_goes_before_the_file_and_the_file_before_defaults(tmp_p
         f"environment {variable}",
     )
     assert found["kafka.brokers"] == ("one:9092", f"{path}:3")
-    assert found["vars.streamling.plugin.preprocessor_ids"][0] == "a,b"
-    assert found["vars.streamling.plugin.preprocessor_options.a.mode"][0] == "batch"
+    assert found["preprocessors"] == ("streamling.a, streamling.b", f"{path}:5")
+    assert found["plugins.streamling.a.settings.mode"][1] == f"{path}:6"
     ours = shown({variable: "other", "KAFLOW__KAFKA__BROKERS": "two:9092"}, path)
     assert ours["kafka.brokers"] == ("two:9092", "environment KAFLOW__KAFKA__BROKERS")
 
@@ -103,6 +103,11 @@ def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
         (
             {f"{PREFIX}JOB_MODE": "yes"},
             "environment STREAMLING__JOB_MODE: 'job_mode' must be true or false",
+        ),
+        (
+            {f"{PREFIX}STATE_BACKEND__BACKEND_TYPE": "Postgre"},
+            "environment STREAMLING__STATE_BACKEND__BACKEND_TYPE: unknown backend_type 'Postgre'\n"
+            "  hint: did you mean 'Postgres'?",
         ),
     ],
 )

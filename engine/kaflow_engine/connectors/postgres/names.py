@@ -6,7 +6,7 @@ from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.tables.columns import written_columns
 from kaflow_engine.duck.quoting import identifier
 
-RUNS, LEDGER = "_kaflow_runs", "_kaflow_ledger"
+RUNS, LEDGER, BEFORE = "_kaflow_runs", "_kaflow_ledger", "_kaflow_before"
 
 
 def statement(text: str) -> bytes:
@@ -45,6 +45,11 @@ class Names:
     def ledger(self) -> str:
         """The table with the last batch of each delivery partition, quoted."""
         return self.beside(LEDGER)
+
+    @property
+    def before(self) -> str:
+        """The table with what tables had before anything was written to them, quoted."""
+        return self.beside(BEFORE)
 
     def beside(self, name: str) -> str:
         """Quote a name in the schema of the table."""

@@ -22,6 +22,12 @@ from kaflow_engine.connectors.postgres.batch_numbers import (
 )
 from kaflow_engine.connectors.postgres.client import kept_connection, open_connection, translated
 from kaflow_engine.connectors.postgres.ledger import Ledger
+from kaflow_engine.connectors.postgres.merged.before import (
+    added,
+    before_ddl,
+    keep_rows,
+    lacks_before,
+)
 from kaflow_engine.connectors.postgres.names import statement
 from kaflow_engine.connectors.postgres.reading import read_rows
 from kaflow_engine.connectors.postgres.rows import RowWriter
@@ -99,8 +105,10 @@ class PostgresOutlet:
         output = with_batch_column(output)
         with open_connection(output) as connection, translated(output, "handing the table over"):
             _create(connection, output)
+            ledger = Ledger(output, owner)
             with connection.transaction():
-                Ledger(output, owner).hand_over(connection)
+                _keep_before(connection, output, ledger)
+                ledger.hand_over(connection)
 
     def open(
         self, output: Output, columns: pa.Schema, owner: Owner, bounded: Bounded | None
@@ -111,6 +119,7 @@ class PostgresOutlet:
             _create(connection, output)
             ledger = Ledger(output, owner)
             with connection.transaction():
+                _keep_before(connection, output, ledger)
                 ledger.begin(connection)
                 return LedgerTable(output, CAPABILITIES, ledger.entries(connection))
 
@@ -120,6 +129,8 @@ def _create(connection: "Connection[Any]", output: Output) -> None:
     ledger = Ledger(output, Owner(state="", generation=0))
     there = require_fit(connection, output)
     wanted: tuple[str, ...] = () if ledger.exists(connection) else ledger.ddl
+    if lacks_before(connection, output):
+        wanted = (*wanted, before_ddl(output))
     if not there:
         wanted = (*schema_ddl(connection, output), table_ddl(output), *wanted)
     if not wanted:
@@ -128,6 +139,12 @@ def _create(connection: "Connection[Any]", output: Output) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         for ddl in wanted:
             connection.execute(statement(ddl))
+
+
+def _keep_before(connection: "Connection[Any]", output: Output, ledger: Ledger) -> None:
+    """Copy the rows of a table to which they are added, unless a state has written to it."""
+    if added(output) and not ledger.holdings(connection):
+        keep_rows(connection, output)
 
 
 _LOCK = 0x6B61666C6F77

@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Output, Refused
 from kaflow_engine.connectors.postgres.client import driver, message_of
-from kaflow_engine.connectors.postgres.conflicts import (
+from kaflow_engine.connectors.postgres.errors import is_of_rows
+from kaflow_engine.connectors.postgres.merged.before import left_of, with_before
+from kaflow_engine.connectors.postgres.merged.conflicts import (
     THERE,
     conflict_sql,
     counts_each,
     rounds_of,
 )
-from kaflow_engine.connectors.postgres.errors import is_of_rows
 from kaflow_engine.connectors.postgres.names import Names, statement
 from kaflow_engine.connectors.postgres.types import created_as, row_text
 from kaflow_engine.connectors.slots import Places
@@ -94,6 +95,10 @@ class RowWriter:
         if len(went):
             self._copy(_WENT, lines.of_keys(went))
             same = " AND ".join(f"t.{key} = w.{key}" for key in keys)
+            if (left := left_of(self._output, _WENT)) is not None:
+                back, others = left
+                self._run(back)
+                same = f"{same} AND {others}"
             self._run(f"DELETE FROM {names.table} AS t USING {_WENT} AS w WHERE {same}")
             self._run(f"TRUNCATE {_WENT}")
         if len(came):
@@ -101,7 +106,7 @@ class RowWriter:
             others = [column for column in self._columns if column not in self._keys]
             self._run(
                 f"INSERT INTO {names.table} AS {THERE} ({names.listed}) "
-                f"SELECT {names.listed} FROM {_CAME} "
+                f"{with_before(self._output, self._columns, _CAME)} "
                 f"ON CONFLICT ({', '.join(keys)}) DO {conflict_sql(self._output, others)}"
             )
             self._run(f"TRUNCATE {_CAME}")

@@ -47,10 +47,11 @@ class PostgresTables:
         known = {column.name for column in columns}
         missing = [
             Unfit(
-                why=f"'update_where' names '{name}', and the rows have no such column",
+                why=f"'{key}' names '{name}', and the rows have no such column",
                 hint=f"select it, or name one of {', '.join(sorted(known))}",
             )
-            for name in json.loads(str(settings.get("update_where") or "{}"))
+            for key in ("update_where", "adds")
+            for name in json.loads(str(settings.get(key) or "{}"))
             if name not in known
         ]
         if (batch := settings.get("batch_column")) in known:

@@ -73,6 +73,9 @@ class PostgresSpec(ConnectedTableSpec):
     """What becomes of a row whose key is there: it takes its place, or is left out."""
     update_where: dict[Filled, Comparison] = Field(default={})
     """A row takes the place of another one only where each of these columns compares so with it."""
+    adds: dict[Filled, Literal["sum", "min", "max"]] = Field(default={})
+    """How what the table has for a key before the pipeline first writes to it stays a part of these
+    columns."""
     batch_column: Filled | None = None
     """A column with the number of the batch of each row; only those of the last two stay."""
 
@@ -84,6 +87,7 @@ class PostgresSpec(ConnectedTableSpec):
             "update_where": json.dumps(dict(sorted(self.update_where.items())))
             if self.update_where
             else None,
+            "adds": json.dumps(dict(sorted(self.adds.items()))) if self.adds else None,
             "batch_column": self.batch_column,
         }
         return {**super().settings, **{key: text for key, text in said.items() if text}}

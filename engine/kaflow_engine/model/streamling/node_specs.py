@@ -5,12 +5,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from kaflow_engine.model.configuration.streamling.names import plugin_id
 from kaflow_engine.model.names import Filled, refuse, split_names
 from kaflow_engine.model.plugin_options import is_plugin_name
 from kaflow_engine.model.spec import Spec
 
-OWN_NAMESPACE = "streamling"
-"""The namespace of plugins whose ids have none."""
 _MOST_LABELS, _LONGEST_LABEL = 20, 256
 _RESERVED = ("id", "topology_node_type", "operator_type", "service_instance_id")
 
@@ -39,15 +38,6 @@ class TelemetrySpec(Spec):
     """What is said of the metrics of a node."""
 
     labels: Annotated[dict[str, str], AfterValidator(_labels)] = Field(default={})
-
-
-def plugin_id(text: str) -> str:
-    """Return the name of a plugin as packages offer it: an id alone has a namespace here, too.
-
-    >>> plugin_id("print_sink"), plugin_id("acme.orders")
-    ('streamling.print_sink', 'acme.orders')
-    """
-    return text if "." in text else f"{OWN_NAMESPACE}.{text}"
 
 
 def _id(text: str) -> str:

@@ -13,10 +13,10 @@ from typing import Literal
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from kaflow_engine.model.configuration.streamling.names import plugin_id
 from kaflow_engine.model.streamling.node_specs import (
     PluginNodeSpec,
     PluginReadingSpec,
-    plugin_id,
 )
 from kaflow_engine.model.streamling.specs import (
     DynamicTable,

@@ -59,7 +59,7 @@ KNOWN: Mapping[tuple[str, ...], str] = {
     ("print_sink", "sample_every"): "",
     ("record_batch_interval_ms",): "",
     ("record_batch_size",): "",
-    ("state_backend", "backend_type"): "",
+    ("state_backend", "backend_type"): "InMemory",
 }
 """By name: what Streamling has unless it is said, as far as it matters here; empty: nothing."""
 
@@ -69,6 +69,12 @@ NUMBERS = (
 )
 """Last parts of the names of settings that are whole numbers."""
 
+BACKENDS = ("InMemory", "Postgres", "Sqlite")
+"""Where positions are kept."""
+
+OWN_NAMESPACE = "streamling"
+"""The namespace of plugins whose ids have none."""
+
 SECTIONS = frozenset(name[0] for name in KNOWN)
 TELLING = SECTIONS - {"job_mode", "log_format", "log_level", "plugin"}
 """Those that files of other programs hardly have."""
@@ -76,7 +82,7 @@ TELLING = SECTIONS - {"job_mode", "log_format", "log_level", "plugin"}
 NOT_HERE: Mapping[tuple[str, ...], str] = {
     (
         "application_id",
-    ): "a label of metrics; a pipeline is called as its file, and so is its state",
+    ): "a label of metrics, and the namespace of positions; a state is called as its file",
     ("checkpoint_interval_sec",): "each batch is committed when all its sinks have it",
     ("clickhouse_sink", "compression"): "requests are sent as they are",
     ("clickhouse_sink", "compression_level"): "requests are sent as they are",
@@ -87,13 +93,15 @@ NOT_HERE: Mapping[tuple[str, ...], str] = {
         "global_tags",
     ): "labels of metrics of nodes; OTEL_RESOURCE_ATTRIBUTES of all",
     ("plugin", "channel_capacity"): "plugins are called, and have no channels",
-    ("plugin", "path"): "plugins are installed packages with entry points",
-    ("plugin", "preprocessor_ids"): "preprocessors of the configuration names them",
+    ("plugin", "path"): "packages there count as installed",
     ("plugin", "side_output_ids"): "side outputs are not there for these files yet",
     ("print_sink", "sample_every"): "of so many rows one is printed",
     ("record_batch_interval_ms",): "batches are those of the run: batch_interval",
     ("record_batch_size",): "batches are those of the run: max_records, max_batch_bytes",
-    ("state_backend", "backend_type"): "state and offsets are in the state directory",
+    (
+        "state_backend",
+        "backend_type",
+    ): "state is in the state directory; positions are written there, too",
     ("clickhouse_source", "page_size"): "the size of pages follows their time, or is that",
     ("external_http_handler", "trigger_max_count"): "rows of a request, unless batch_size says it",
     ("external_http_handler", "buffer_size"): "requests of a task at once",
@@ -102,6 +110,15 @@ NOT_HERE: Mapping[tuple[str, ...], str] = {
     ("pipeline_definition_location",): "the file, where a command names none",
 }
 """Settings that are no key of our configuration, and what becomes of each."""
+
+
+def plugin_id(text: str) -> str:
+    """Return the name of a plugin as packages offer it: an id alone has a namespace here, too.
+
+    >>> plugin_id("print_sink"), plugin_id("acme.orders")
+    ('streamling.print_sink', 'acme.orders')
+    """
+    return text if "." in text else f"{OWN_NAMESPACE}.{text}"
 
 
 def is_known(name: tuple[str, ...]) -> bool:

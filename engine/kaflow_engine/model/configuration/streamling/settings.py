@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.configuration.streamling.names import (
+    BACKENDS,
     KNOWN,
     NOT_HERE,
     NUMBERS,
@@ -17,10 +18,13 @@ from kaflow_engine.model.configuration.streamling.names import (
     TELLING,
     is_known,
 )
+from kaflow_engine.model.configuration.streamling.plugins import PREPROCESSORS, preprocessors
 from kaflow_engine.model.files.tree import Entries, Entry, Node, Scalar, lay_over
 
 PREFIX = "STREAMLING__"
 _DEFAULT = Location("Streamling's default")
+BACKEND = ("state_backend", "backend_type")
+GROUP = ("kafka_source", "consumer_group_id")
 _OF_CLUSTERS = (
     *("brokers", "security_protocol", "sasl_mechanism", "sasl_username", "sasl_password"),
     *("schema_registry_url", "schema_registry_username", "schema_registry_password"),
@@ -125,6 +129,8 @@ def _wrong_values(said: Values) -> Iterator[ModelError]:
             yield ModelError(message, value.at)
         elif name == ("job_mode",) and text not in ("true", "false"):
             yield ModelError("'job_mode' must be true or false", value.at)
+        elif name == BACKEND and text not in map(str.lower, BACKENDS):
+            yield UnknownName("backend_type", value.text or "", BACKENDS, value.at)
 
 
 def _apart(said: Values) -> bool:
@@ -161,8 +167,10 @@ def _translated(said: Values, whole: Values) -> Iterator[tuple[tuple[str, ...], 
                 continue  # it is of the other cluster, or says the same
         if key is not None:
             yield key, _converted(name, value)
-        elif name in NOT_HERE or name not in KNOWN:
+        kept = name in NOT_HERE or (name not in KNOWN and PREPROCESSORS not in name)
+        if name == GROUP or (key is None and kept):
             yield ("vars", f"streamling.{'.'.join(name)}"), value
+    yield from ((key, _scalar(text, at)) for key, text, at in preprocessors(said))
     for section in ("clickhouse_source", "clickhouse_sink"):
         yield from _clickhouse(section, said, whole)
     yield from _postgres(said, whole)

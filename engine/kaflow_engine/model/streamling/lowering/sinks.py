@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import assert_never
 
+from kaflow_engine.model.configuration.streamling.names import plugin_id
 from kaflow_engine.model.streamling.lowering.context import Lowering, key_of, placed
 from kaflow_engine.model.streamling.lowering.parts import said
 from kaflow_engine.model.streamling.lowering.sources import HEADER
 from kaflow_engine.model.streamling.lowering.transforms import POSTGRES
-from kaflow_engine.model.streamling.node_specs import PluginReadingSpec, plugin_id
+from kaflow_engine.model.streamling.node_specs import PluginReadingSpec
 from kaflow_engine.model.streamling.operations import OPERATION, Rows
 from kaflow_engine.model.streamling.specs import (
     AnySink,
@@ -226,13 +227,14 @@ def _aggregate(work: Lowering, node: Node, spec: PostgresAggregateSink) -> None:
         f"{_typed(quoted(about.from_ or name), about.type)} AS {quoted(name)}"
         for name, about in spec.group_by.items()
     ]
-    items = items or ["'all' AS key"]
+    items, adds = items or ["'all' AS key"], dict[str, str]()
     for name, about in spec.aggregate.items():
         of = quoted(about.from_ or name)
         if about.fn == "count":
             of = quoted(about.from_) if about.from_ else "*"
         for fn in _AGGREGATES.get(about.fn, (about.fn,)):
             column = name if fn == about.fn else f"{name}_{fn}"
+            adds[column] = "sum" if fn == "count" else fn
             items.append(
                 f"{_typed(f'{fn}({of})', about.type if fn != 'count' else None)}"
                 f" AS {quoted(column)}"
@@ -245,6 +247,7 @@ def _aggregate(work: Lowering, node: Node, spec: PostgresAggregateSink) -> None:
         "connection": POSTGRES,
         "table": placed(node, "agg_table", f"{spec.schema_}.{spec.agg_table}"),
         "create": True,
+        "adds": placed(node, "aggregate", adds),
         "key": placed(node, "group_by", keys),
     }
     _write(

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from kaflow_engine.model.brought.settings import Setting
+from kaflow_engine.model.configuration.streamling.names import plugin_id
 from kaflow_engine.model.streamling.lowering.context import Lowering, placed
 from kaflow_engine.model.streamling.lowering.parts import said
-from kaflow_engine.model.streamling.node_specs import PluginNodeSpec, plugin_id
+from kaflow_engine.model.streamling.node_specs import PluginNodeSpec
 from kaflow_engine.model.streamling.operations import OPERATION
 from kaflow_engine.model.streamling.specs import (
     AnySource,
@@ -198,12 +199,13 @@ def _hybrid(work: Lowering, node: Node, spec: HybridSource) -> None:
         )
         _clickhouse(work, node, table)
         return
-    if not spec.schema_:
+    registered = live is not None and live.data_format == "avro" and not job
+    if not spec.schema_ and not registered:
         work.refuse(
             node,
             "bounded_sources",
             f"the columns of '{node.name}' are not known: what it reads must all have the same",
-            "add schema: {<column>: <type>}; one table alone, as a job, needs none",
+            "add schema: {<column>: <type>}; one table alone as a job needs none, nor does Avro",
         )
     phases = [
         {

@@ -3,11 +3,12 @@
 from typing import assert_never
 
 from kaflow_engine.errors import SqlError
+from kaflow_engine.model.configuration.streamling.names import plugin_id
 from kaflow_engine.model.files.tree import Scalar, find
 from kaflow_engine.model.relations.script_fields import fields_set
 from kaflow_engine.model.streamling.lowering.context import Lowering, placed
 from kaflow_engine.model.streamling.lowering.parts import Placed, said
-from kaflow_engine.model.streamling.node_specs import PluginReadingSpec, plugin_id
+from kaflow_engine.model.streamling.node_specs import PluginReadingSpec
 from kaflow_engine.model.streamling.operations import Rows, facts_of
 from kaflow_engine.model.streamling.specs import (
     AnyTransform,

@@ -1,0 +1,1 @@
+"""What becomes of rows whose key a table has already."""
