@@ -7,6 +7,7 @@ from typing import Literal
 from kaflow_engine.flow.operators import Operator
 from kaflow_engine.flow.sinks import ConnectorSink, SideOutput, Sink, TopicSink
 from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.model.brought.positions import PositionParams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,9 @@ class Flow:
     the pipeline's own, and they begin as the configuration says."""
     auto_offset_reset: Literal["earliest", "latest"] | None = None
     """Where events begin otherwise; None: as the configuration says."""
+    positions: PositionParams | None = None
+    """What another program that has read the topics knows of them: where events begin, in front of
+    what the two above say; None: there is none. No state depends on it."""
     cluster: str = ""
     """Where the topic of dead letters is, and the one that knows its runs; empty: where topics are
     that name none."""

@@ -14,6 +14,7 @@ from pydantic import (
 
 from kaflow_engine.errors import Location
 from kaflow_engine.model.brought.nodes import FileMetrics
+from kaflow_engine.model.brought.positions import PositionParams
 from kaflow_engine.model.brought.settings import Brought
 from kaflow_engine.model.brought.suggestions import Suggestion
 from kaflow_engine.model.durations import Duration
@@ -154,6 +155,9 @@ class PipelineSpec(Spec):
     """What metrics of another system its front end asks for; not a key of the file."""
     brought: Brought = Field(default=Brought(), exclude=True, repr=False)
     """What its file says of the configuration; not a key of the file."""
+    positions: PositionParams | None = Field(default=None, exclude=True, repr=False)
+    """What its front end knows of another program that has read its topics; not a key of the
+    file."""
 
     @field_validator("id", mode="before")
     @classmethod

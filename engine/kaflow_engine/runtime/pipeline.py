@@ -44,8 +44,8 @@ from kaflow_engine.runtime.sink.bookkeeping import (
     with_clusters,
 )
 from kaflow_engine.runtime.sink.claims import Claims
-from kaflow_engine.runtime.sink.consumer_group import group_reporter
 from kaflow_engine.runtime.sink.opening import connections_of, registries_of, sinks_of_run
+from kaflow_engine.runtime.sink.position_reports import position_reporter
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history_files import open_histories
 from kaflow_engine.runtime.source.inputs import open_inputs
@@ -263,7 +263,7 @@ class PipelineRun:
             limits=self.limits,
             limit=BatchLimit(self.config.max_records, self.config.most_bytes, weigher(source)),
             drain_seconds=self.config.drain_deadline / 1000,
-            group=group_reporter(source.topics, plan, self.config.kafka.consumer.group),
+            positions=position_reporter(source.topics, plan, self.config),
             keeper=SnapshotKeeper(
                 in_tasks(self.spark, shipment)
                 if shipment.settings.copies

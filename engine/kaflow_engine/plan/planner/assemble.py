@@ -100,6 +100,7 @@ def assemble(parts: PlanParts) -> Flow:
         dead_letter_topic=dead_letter_topic(spec),
         consumer_group=spec.consumer_group,
         auto_offset_reset=spec.auto_offset_reset,
+        positions=spec.positions,
         cluster=home_cluster(spec),
         letters=letters_apart(spec),
         delivery=spec.delivery,

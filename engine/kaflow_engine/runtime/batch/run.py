@@ -20,8 +20,8 @@ from kaflow_engine.runtime.batch.runner import BatchDone, BatchRunner
 from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.batch.stop import Ending, Limits
 from kaflow_engine.runtime.batch.task_metrics import side_output_errors, with_measures_of
-from kaflow_engine.runtime.sink.consumer_group import GroupReporter
 from kaflow_engine.runtime.sink.opening import hearing_of
+from kaflow_engine.runtime.sink.position_reports import PositionReporter
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history import Histories, ends_of_histories, still_ahead
 from kaflow_engine.runtime.source.inputs import Inputs
@@ -58,7 +58,7 @@ class Run:
     limits: Limits
     limit: BatchLimit
     drain_seconds: float
-    group: GroupReporter | None = None
+    positions: PositionReporter | None = None
     keeper: SnapshotKeeper | None = None
     left: Sequence[BatchRecord] = ()
     """Batches that earlier runs left, to be run again."""
@@ -156,8 +156,8 @@ class Run:
 
     def close(self) -> None:
         """Let go of what is not the session's."""
-        if self.group is not None:
-            self.group.close()
+        if self.positions is not None:
+            self.positions.close()
         for each in self._finalizing():
             each.ended()
 
@@ -191,8 +191,8 @@ class Run:
         self.records += sum(part.count for part in done.report.partitions.values())
         self.dead_letters += sum(done.report.counters.get(name, 0) for name in _DEAD)
         self.dead_letters += sum(note.get("refused", 0) for note in done.report.notes)
-        if self.group is not None:
-            self.group.report(done.standing.batch, done.standing.offsets)
+        if self.positions is not None:
+            self.positions.report(done.standing.batch, done.standing.offsets)
         self.watch.batch_done(done, ends, self.plan)
         now = self.watch.now
         for error in side_output_errors(done.report):

@@ -38,7 +38,7 @@ _OF_HOME: dict[str, Any] = {"cluster": True}
 """What is in no cluster that has a name is written as before there were several."""
 _WITHOUT_KEY_SCHEMA: dict[str, Any] = {"key_schema": True, "key_schema_id": True}
 """Topics whose keys have no schema are written as before keys could."""
-_OF_BEGINNINGS = ("consumer_group", "auto_offset_reset")
+_OF_BEGINNINGS = ("consumer_group", "auto_offset_reset", "positions")
 """Plans that leave these to the configuration are written as before they could say them."""
 _IN_TOPIC: dict[str, Any] = {"letters": True}
 _WITHOUT_AGGREGATES: dict[str, Any] = {"retired_states": True}

@@ -17,13 +17,14 @@ from kaflow_engine.plan.evolution.evolution import inherit
 from kaflow_engine.runtime.batch.position import load_standing
 from kaflow_engine.runtime.drive.bounded import new_backfill_state
 from kaflow_engine.runtime.planning.plan_codec import decided, plan_of
+from kaflow_engine.runtime.sink.opening import connections_of
 from kaflow_engine.runtime.sink.outputs import hand_over, look_at_outputs
 from kaflow_engine.runtime.source.history import Histories
 from kaflow_engine.runtime.source.inputs import Inputs
 from kaflow_engine.runtime.source.offsets import merged, only
 from kaflow_engine.runtime.takeover.fencing import last_epoch
-from kaflow_engine.runtime.takeover.group_offsets import from_committed
 from kaflow_engine.runtime.takeover.open_state import NewState, PlanChange, new_stream_state
+from kaflow_engine.runtime.takeover.read_before import from_positions
 from kaflow_engine.runtime.tasks.outputs import NO_CONNECTIONS
 from kaflow_engine.state.log.approval import (
     Approval,
@@ -176,8 +177,7 @@ def new_state_of(
     new_state = partial(new_stream_state, plan, inputs, reset, now, histories)
     if rebuild is not None:
         return continued(new_state, plan, rebuild)
-    group = plan.consumer_group
-    return new_state if group is None else from_committed(new_state, plan, inputs, group)
+    return from_positions(new_state, plan, inputs, connections_of(config))
 
 
 def continued(new_state: NewState, plan: Flow, rebuild: Rebuild) -> NewState:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from kaflow_engine.model.brought.nodes import Counted, FileMetrics, Kind, NodeMetrics
 from kaflow_engine.model.streamling.labels import own_labels
 from kaflow_engine.model.streamling.lowering.context import SETTINGS, Lowering
+from kaflow_engine.model.streamling.lowering.positions import application_id
 from kaflow_engine.model.streamling.specs import DynamicTable, PostgresAggregateSink, SqlTransform
 from kaflow_engine.model.streamling.topology import Node
 
@@ -23,7 +24,7 @@ def file_metrics(
         name: Of the pipeline.
         variables: `vars` of the configuration.
     """
-    instance = str(variables.get(f"{SETTINGS}application_id", name))
+    instance = application_id(name, variables)
     tags = str(variables.get(f"{SETTINGS}open_telemetry_metrics.global_tags", ""))
     # Behind those of sinks there may be outputs of landing tables.
     written = dict(zip((node.name for node in work.graph.sinks), targets, strict=False))

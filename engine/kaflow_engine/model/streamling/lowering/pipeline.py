@@ -15,6 +15,7 @@ from kaflow_engine.model.streamling.labels import wrong_labels
 from kaflow_engine.model.streamling.lowering.context import Lowering, Settings
 from kaflow_engine.model.streamling.lowering.metrics import file_metrics
 from kaflow_engine.model.streamling.lowering.parts import Parts
+from kaflow_engine.model.streamling.lowering.positions import positions_of
 from kaflow_engine.model.streamling.lowering.sinks import lower_sink
 from kaflow_engine.model.streamling.lowering.sources import lower_source
 from kaflow_engine.model.streamling.lowering.transforms import lower_transform
@@ -114,6 +115,11 @@ def _pipeline(work: Lowering, name: str, at: Location, variables: Mapping[str, o
         targets = [write.target for write in spec.writes]
         metrics = file_metrics(work, targets, name, variables)
         brought = Brought(settings=tuple(parts.settings.values()))
-        changes = {"relations": found, "file_metrics": metrics, "brought": brought}
+        changes = {
+            "relations": found,
+            "file_metrics": metrics,
+            "brought": brought,
+            "positions": positions_of(work.graph, name, variables),
+        }
         spec = spec.model_copy(update=changes)
     return replace(reading, at=at, name=name, spec=spec)

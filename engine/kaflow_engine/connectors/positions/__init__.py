@@ -1,0 +1,1 @@
+"""Tables with positions in topics, as another program keeps them."""
