@@ -1,40 +1,35 @@
-"""An S3-compatible store of the test's own, with one bucket."""
+"""An S3-compatible store of the test's own, with one bucket: a process, with data of its own."""
 # pyright: basic
 
 import logging
-from contextlib import ExitStack
-from unittest.mock import patch
-from urllib.request import Request, urlopen
+import sys
+from tempfile import TemporaryDirectory
+from time import sleep
 
 from kaflow_engine.state.storage.bucket import Bucket, BucketSettings
+from kaflow_engine.testing.services.kept_server import KeptServer
 
 NAME = "kaflow"
 KEYS = {"access_key": "any", "secret_key": "any", "region": "eu-west-1"}
+_START_S = 120
 
 
-class Store:
-    """Use it in a `with`."""
+class Store(KeptServer):
+    """Use it in a `with`; what it holds goes when it is stopped."""
 
-    def __enter__(self) -> "Store":
-        from moto.server import ThreadedMotoServer  # takes a second, and few tests need it
+    @property
+    def endpoint(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
 
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        self._patched = ExitStack()
-        self._patched.enter_context(_as_documented())
-        self._server = ThreadedMotoServer("127.0.0.1", 0)
-        self._server.start()
-        host, port = self._server.get_host_and_port()
-        self.endpoint = f"http://{host}:{port}"
+    def start(self) -> None:
+        """Start it, and make the bucket."""
+        folder = self._folder(lambda: TemporaryDirectory(prefix="kaflow-store-"))
+        command = [sys.executable, __file__, str(self.port)]  # tests may stand in any folder
+        self._run(command, folder, "the store", _START_S)
         self.bucket("")._client.create_bucket(
             Bucket=NAME, CreateBucketConfiguration={"LocationConstraint": KEYS["region"]}
         )
-        return self
-
-    def __exit__(self, *about: object) -> None:
-        reset = Request(f"{self.endpoint}/moto-api/reset", method="POST")
-        urlopen(reset, timeout=20).close()  # what it holds outlives the server, in this process
-        self._server.stop()
-        self._patched.close()
 
     def bucket(self, prefix: str, **other: str) -> Bucket:
         """The objects below a prefix."""
@@ -42,7 +37,7 @@ class Store:
         return Bucket(BucketSettings(**about))
 
 
-def _as_documented():
+def _as_documented() -> None:
     """Let an upload that is gone be no error of the server, which it is in moto 5."""
     from moto.s3.exceptions import NoSuchUpload
     from moto.s3.models import S3Backend
@@ -54,4 +49,18 @@ def _as_documented():
             raise NoSuchUpload(upload_id=multipart_id)
         return complete(self, bucket_name, multipart_id, body)
 
-    return patch.object(S3Backend, "complete_multipart_upload", answer)
+    S3Backend.complete_multipart_upload = answer
+
+
+def _main(port: int) -> None:
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    _as_documented()
+    ThreadedMotoServer("127.0.0.1", port).start()
+    while True:
+        sleep(3600)
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]))
