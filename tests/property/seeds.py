@@ -1,6 +1,6 @@
 """Which seeds of random cases a run of the tests takes: a share, or all of them.
 
-Each kind of case has a number. `make test` takes a third of them; `KAFLOW_RANDOM_CASES=all` takes
+Each kind of case has a number. `make test` takes an eighth of them; `KAFLOW_RANDOM_CASES=all` takes
 all, `KAFLOW_RANDOM_CASES=20000` so many of each kind, and `KAFLOW_RANDOM_FIRST=50000` others.
 """
 
@@ -8,7 +8,7 @@ import os
 
 ASKED = os.environ.get("KAFLOW_RANDOM_CASES", "")
 ALL = ASKED != ""
-SHARE = 3
+SHARE = 8
 TOGETHER = 20
 """Seeds that one test runs."""
 
