@@ -85,34 +85,50 @@ class Reader:
 
 
 @contextmanager
-def paced(
-    kafka: KafkaSettings, topic: str, partitions: int, rate: float, keys: int, seed: int = 0
-) -> Generator[Callable[[], int]]:
-    """Send clicks at a rate while the block runs; give a function that tells how many."""
-    ended = threading.Event()
-    sent = [0]
+def sending_due(kafka: KafkaSettings, send: Callable[[Producer], None]) -> Generator[None]:
+    """Send what is due, again and again, while the block runs.
 
-    def send() -> None:
-        random = Random(seed)
+    Args:
+        kafka: How to reach the brokers.
+        send: Sends what is due and not sent yet.
+    """
+    ended = threading.Event()
+
+    def run() -> None:
         producer = Producer(kafka.librdkafka(**{"linger.ms": 1, "compression.type": "lz4"}))
-        began = time.monotonic()
         while not ended.is_set():
-            due = int((time.monotonic() - began) * rate)
-            while sent[0] < due:
-                value = _click(random.randrange(keys), sent[0])
-                producer.produce(topic, value, partition=sent[0] % partitions)
-                sent[0] += 1
+            send(producer)
             producer.poll(0)
             time.sleep(_STEP_S)
         producer.flush(30)
 
-    thread = threading.Thread(target=send, name="bench-sender", daemon=True)
+    thread = threading.Thread(target=run, name="bench-sender", daemon=True)
     thread.start()
     try:
-        yield lambda: sent[0]
+        yield
     finally:
         ended.set()
         thread.join()
+
+
+@contextmanager
+def paced(
+    kafka: KafkaSettings, topic: str, partitions: int, rate: float, keys: int, seed: int = 0
+) -> Generator[Callable[[], int]]:
+    """Send clicks at a rate while the block runs; give a function that tells how many."""
+    sent = 0
+    random, began = Random(seed), time.monotonic()
+
+    def send(producer: Producer) -> None:
+        nonlocal sent
+        due = int((time.monotonic() - began) * rate)
+        while sent < due:
+            value = _click(random.randrange(keys), sent)
+            producer.produce(topic, value, partition=sent % partitions)
+            sent += 1
+
+    with sending_due(kafka, send):
+        yield lambda: sent
 
 
 def _click(user: int, number: int) -> bytes:

@@ -2,8 +2,6 @@
 
 import multiprocessing
 import os
-import threading
-import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ import pyarrow as pa
 from confluent_kafka import Producer
 
 from bench.feed.load import sending
-from bench.measure.latency import now
+from bench.measure.latency import now, sending_due
 from bench.nexmark.events import EPOCH, START, events, side_table
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings
@@ -27,7 +25,6 @@ ON_THE_WAY = 250
 """Milliseconds from an event until Kafka has it, where all are sent at once."""
 
 _CHUNK = 100_000
-_STEP_S = 0.002
 _LEAD_MS = 5_000
 """For how long events are made before the first one happens."""
 
@@ -109,7 +106,6 @@ def paced(
         seconds: How long, at most.
         seed: Of the events.
     """
-    ended, sent = threading.Event(), [0]
     lead = _LEAD_MS
     while True:
         start = now() + lead
@@ -118,25 +114,18 @@ def paced(
             break
         lead *= 2  # the first events would be late on this machine
 
-    def run() -> None:
-        producer = Producer(kafka.librdkafka(**{"linger.ms": 1, "compression.type": "lz4"}))
-        while not ended.is_set() and sent[0] < len(waiting):
-            due = now() - start
-            while sent[0] < len(waiting) and waiting[sent[0]].number < due:
-                record = waiting[sent[0]]
-                producer.produce(record.topic, record.value, partition=record.partition)
-                sent[0] += 1
-            producer.poll(0)
-            time.sleep(_STEP_S)
-        producer.flush(30)
+    sent = 0
 
-    thread = threading.Thread(target=run, name="bench-nexmark", daemon=True)
-    thread.start()
-    try:
-        yield lambda: sent[0]
-    finally:
-        ended.set()
-        thread.join()
+    def send(producer: Producer) -> None:
+        nonlocal sent
+        due = now() - start
+        while sent < len(waiting) and waiting[sent].number < due:
+            record = waiting[sent]
+            producer.produce(record.topic, record.value, partition=record.partition)
+            sent += 1
+
+    with sending_due(kafka, send):
+        yield lambda: sent
 
 
 def _records(prefix: str, kinds: Sequence[str], count: int, seed: int, start: int) -> list[Sent]:

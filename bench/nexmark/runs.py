@@ -62,7 +62,7 @@ class Nexmark:
 
         Args:
             number: Of the round.
-            say: Is told each result.
+            say: Takes each result, as a line.
 
         Raises:
             KaflowError: A query failed, or its result is not that of DuckDB.

@@ -19,6 +19,7 @@ from kaflow_engine.cli.options import (
 )
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.errors import ModelError
+from kaflow_engine.model.checks import MOST_ROWS
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.plan.planner.project import load_one
 
@@ -45,7 +46,7 @@ _SHOWN = 3
     "--rows",
     "most",
     type=click.IntRange(min=1),
-    default=1_000_000,
+    default=MOST_ROWS,
     show_default=True,
     help="Of a database, a catalog or a folder: the most that are looked at.",
 )

@@ -15,6 +15,10 @@ from kaflow_engine.model.specs import PipelineSpec
 
 Severity = Literal["error", "warn"]
 
+MOST_ROWS = 1_000_000
+"""Rows that are looked at of an output that is no topic and no table of the warehouse: they are
+looked at in memory."""
+
 SHORT: Mapping[str, str] = {
     "not_null": "expect_column_values_to_not_be_null",
     "unique": "expect_column_values_to_be_unique",

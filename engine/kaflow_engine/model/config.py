@@ -173,7 +173,7 @@ class Config(Spec):
     preprocessors: Annotated[tuple[PluginName, ...], BeforeValidator(split_names)] = ()
     """Plugins that rewrite the text of pipeline files, one after the other, before it is parsed."""
     topics: dict[str, TopicSchemaSpec] = Field(default={})
-    """What processors are not told by their own file of topics that they read."""
+    """What processors know of topics beside what their own file says."""
     vars: dict[str, str] = Field(default={})
     """What `var` finds in dbt-style models."""
     env: Annotated[

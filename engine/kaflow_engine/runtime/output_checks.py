@@ -14,7 +14,7 @@ from kaflow_engine.connectors.read_back import ReadableOutlet
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import columns_of
 from kaflow_engine.flow.sinks import ConnectorSink, TableSink, TopicSink
-from kaflow_engine.model.checks import checks_of
+from kaflow_engine.model.checks import MOST_ROWS, checks_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
@@ -31,10 +31,6 @@ class Checked:
     """For a sentence."""
     rows: int
     results: tuple[CheckResult, ...]
-
-
-MOST_ROWS = 1_000_000
-"""Of an output that is no topic and no table of the warehouse: they are looked at in memory."""
 
 
 def check_output(

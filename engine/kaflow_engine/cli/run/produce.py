@@ -88,7 +88,6 @@ class _Lines:
 @click.option("--key", metavar="FIELD", help="The field of each line whose text is the key.")
 @click.option(
     "--header",
-    "--headers",
     "headers",
     multiple=True,
     type=_HeaderType(),

@@ -2,9 +2,8 @@
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kaflow_engine.connectors.contract import (
@@ -52,13 +51,13 @@ class Console:
         return ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class ConsoleLines(UnheldRows):
     """Tasks make lines, and the driver prints those of a batch when all of them are there."""
 
     output: Output
-    _come: Counter[str] = field(default_factory=Counter[str])
-    """How many lines have come in this run, by output."""
+    _come: int = 0
+    """Lines that have come in this run."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -73,12 +72,11 @@ class ConsoleLines(UnheldRows):
 
     def commit(self, batch: FinishedBatch) -> None:
         """Print the lines of all tasks, or one of so many."""
-        name = self.output.name
         every = int(self.output.settings.get("sample_every") or 1)
         for note in batch.notes:
-            for line in note.get(_NOTE, {}).get(name, ()):
-                self._come[name] += 1
-                if self._come[name] % every == 0:
+            for line in note.get(_NOTE, {}).get(self.output.name, ()):
+                self._come += 1
+                if self._come % every == 0:
                     sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 

@@ -63,9 +63,8 @@ def _signs(
             continue
         below = inside(config.model_fields[here[1]].annotation).spec
         if there is None:
-            if below is None or not isinstance(
-                entry.value, Scalar
-            ):  # `sql: SELECT …` is no section
+            is_text = isinstance(entry.value, Scalar)
+            if below is None or not is_text:  # `sql: SELECT …` is no section
                 yield _Sign("configuration", name, entry.at)
             continue
         beside = inside(pipeline.model_fields[there[1]].annotation).spec

@@ -9,10 +9,10 @@ from functools import lru_cache
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from kaflow_engine.model.durations import Duration, format_duration
+from kaflow_engine.model.durations import format_duration, is_duration
 from kaflow_engine.model.outputs.connection_specs import (
     ClickHouseConnection,
     CommandConnection,
@@ -197,15 +197,8 @@ def _spec_of(annotation: Any) -> type[BaseModel] | None:
     return found[0] if len(found) == 1 else None
 
 
-def _is_duration(annotation: Any, field: FieldInfo | None = None) -> bool:
-    (reads,) = (each for each in get_args(Duration)[1:] if isinstance(each, BeforeValidator))
-    metadata = [*getattr(annotation, "__metadata__", ()), *(field.metadata if field else ())]
-    inside = any(_is_duration(each) for each in get_args(annotation) if each is not annotation)
-    return reads in metadata or inside
-
-
 def _takes(annotation: Any, field: FieldInfo | None = None) -> str:
-    if _is_duration(annotation, field):
+    if is_duration(annotation, field.metadata if field else ()):
         return "a duration"
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
@@ -232,4 +225,4 @@ def _default(field: FieldInfo) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return format_duration(value) if _is_duration(field.annotation, field) else f"{value}"
+    return format_duration(value) if is_duration(field.annotation, field.metadata) else f"{value}"

@@ -84,11 +84,15 @@ class Graph:
                 yield node
 
     def above(self, node: Node) -> Iterator[Node]:
-        """Yield all whose rows reach a node, some of them more than once."""
-        for name in node.reads:
-            if name in self.nodes:
+        """Yield all whose rows reach a node."""
+        seen: set[str] = set()
+        waiting = [*node.reads]
+        while waiting:
+            name = waiting.pop()
+            if name in self.nodes and name not in seen:
+                seen.add(name)
                 yield self.nodes[name]
-                yield from self.above(self.nodes[name])
+                waiting += self.nodes[name].reads
 
     def below(self, name: str) -> Iterator[Node]:
         """Yield all that the rows of a node reach."""

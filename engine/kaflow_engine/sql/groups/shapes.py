@@ -22,8 +22,6 @@ class RunShape:
     """The rows of each source partition make runs of their own."""
     sql: str
     """DuckDB's SQL over `batch`."""
-    together: str | None
-    """The same over the rows of many runs at once, as `Runs` has it."""
     inputs: tuple[Column, ...]
     """Of `batch`, in the order of the keys of the group."""
     results: tuple[Column, ...]

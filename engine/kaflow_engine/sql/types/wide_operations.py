@@ -63,19 +63,14 @@ def _mapped(part: Any, plain: frozenset[str], schemas: Schemas) -> Any:
     if not is_dataclass(part) or isinstance(part, type):
         return part
     if isinstance(part, RunShape):
-        many = part.together
-        return replace(part, sql=_whole(part.sql), together=None if many is None else _whole(many))
+        query = sqlglot.parse_one(part.sql, dialect=DIALECT)
+        return replace(part, sql=_corrected(query, frozenset()) or part.sql)
     if isinstance(part, QueryShape):
         plain = frozenset(_plain(part, schemas))
     own = {field.name: getattr(part, field.name) for field in fields(part)}
     mapped = {name: _mapped(each, plain, schemas) for name, each in own.items()}
     changed = {name: each for name, each in mapped.items() if each != own[name]}
     return replace(part, **changed) if changed else part
-
-
-def _whole(sql: str) -> str:
-    """Return a whole query that is right whether its columns are wide integers or not."""
-    return _corrected(sqlglot.parse_one(sql, dialect=DIALECT), frozenset()) or sql
 
 
 def _plain(shape: QueryShape, schemas: Schemas) -> list[str]:

@@ -108,10 +108,7 @@ class LookUp:
         rows = table.with_values(self.params.types, self.params.on, keys, once=self.params.once)
         for place, row in rows:
             found[left[place]].append(row)
-        fresh |= {
-            each: f"[{','.join(sorted(rows) if len(rows) > 1 else rows)}]"
-            for each, rows in found.items()
-        }
+        fresh |= {each: f"[{','.join(sorted(rows))}]" for each, rows in found.items()}
         if self.params.refresh:
             if len(known) + len(left) > _MOST:
                 known.clear()

@@ -22,7 +22,7 @@ _KEPT = 10
 class RowProducer(TransactionalProducer, Protocol):
     """A client that takes rows from Arrow.
 
-    Rows that are not delivered are told to the `Refusals` it was opened with, at the latest when
+    Rows that are not delivered go to the `Refusals` it was opened with, at the latest when
     `flush` returns.
     """
 

@@ -105,7 +105,7 @@ def _no_record(work: Lowering, node: Node) -> str | None:
         return "a group is of many"
     if facts.joined or any(work.rows[n].kind == "table" for n in node.reads if n in work.rows):
         return "these rows are of several"
-    above = [node, *(each for each in work.graph.above(node))]
+    above = (node, *work.graph.above(node))
     if any(each.sql is not None and facts_of(each.sql).unnested for each in above):
         return "unnest makes several rows of one"
     return None

@@ -8,6 +8,7 @@ from kaflow_engine.flow.transforms import IN, Transform
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.planner.grouping.settings import GroupParts
 from kaflow_engine.plan.planner.wiring import Grouped
+from kaflow_engine.sql.groups.runs.runs import over_many
 from kaflow_engine.sql.groups.shapes import AppendShape, RunShape, TransformShape, is_passed
 
 
@@ -20,7 +21,7 @@ def runs_of(group: GroupParts, run: RunShape, id: str, state: int, inputs: tuple
         alias=group.shape.alias,
         columns=run.inputs,
         sql=run.sql,
-        together=run.together,
+        together=over_many(run),
         results=run.results,
         size=run.size,
         every=run.every,

@@ -94,7 +94,6 @@ def rows_of_runs(
             every=run.every,
             per_partition=run.per_partition,
             sql=run.sql,
-            together=_together(run.sql, inputs, results),
             inputs=inputs,
             results=results,
         ),
@@ -175,13 +174,13 @@ def results_of(run: RunText, inputs: tuple[Column, ...]) -> tuple[Column, ...]:
     return tuple(Column(name, kind) for name, kind in found)
 
 
-def _together(sql: str, inputs: tuple[Column, ...], results: tuple[Column, ...]) -> str | None:
-    """Return SQL over many runs at once; None where DuckDB would make other columns by it."""
-    found = together(sql, BATCH)
+def over_many(run: RunShape) -> str | None:
+    """Return the SQL of runs over many of them; None where DuckDB would make other columns."""
+    found = together(run.sql, BATCH)
     if found is None:
         return None
-    more = (*inputs, Column(NUMBER, "BIGINT"), Column(AT, "BIGINT"))
-    wanted = [(column.name, column.type) for column in (*results, more[-2])]
+    more = (*run.inputs, Column(NUMBER, "BIGINT"), Column(AT, "BIGINT"))
+    wanted = [(column.name, column.type) for column in (*run.results, more[-2])]
     try:
         return found if list(binding.described(_over(more, found))) == wanted else None
     except binding.Error:

@@ -1,1 +1,1 @@
-"""Tables with windows, which handlers fill."""
+"""Buckets: what is copied into them, and how they are reached."""

@@ -16,7 +16,7 @@ _TAKEN = (
     *("FORMAT", "PARTITION_BY", "COMPRESSION", "CODEC", "HEADER", "ROW_GROUP_SIZE"),
     *("OVERWRITE_OR_IGNORE", "OVERWRITE", "APPEND", "FILENAME_PATTERN"),
 )
-"""Options that an output of files means without being told, and the first two."""
+"""The first two are options of an output of files; it does as the others ask without them."""
 _LOADER = (
     "COPY into a folder of command.connections.default.folders, from which a loader takes them; or "
     "into s3://, or write an iceberg sink, whose warehouse may be a bucket"
