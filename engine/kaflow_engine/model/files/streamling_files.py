@@ -10,7 +10,7 @@ LARGEST = 1_000_000
 """Most bytes of a JSON file that is looked into where no one names it."""
 _OWN = frozenset({"transforms", "sinks"})
 _OF_OTHERS = frozenset(
-    {"name", "query", "output", "outputs", "relations", "topics", "models", "unit_tests"}
+    {"query", "output", "outputs", "relations", "topics", "models", "unit_tests"}
 )
 
 
@@ -21,7 +21,7 @@ def is_streamling(root: Node) -> bool:
     keys = {entry.key for entry in root.entries}
     if keys & _OF_OTHERS:
         return False
-    return bool(keys & _OWN) or isinstance(root.get("sources"), Entries)
+    return bool(keys & _OWN) or ("name" not in keys and isinstance(root.get("sources"), Entries))
 
 
 def may_be_streamling(path: Path) -> bool:
