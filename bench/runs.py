@@ -124,7 +124,7 @@ class Runs:
         return lambda name: pipelines.filtering(name, clicks, name)
 
     def _changes(self, query: str) -> Callable[[str], str]:
-        return lambda name: pipelines.changing(query, "avro_changes", name)
+        return lambda _: pipelines.changing(query, "avro_changes")
 
     def _enriching(
         self, clicks: str = "clicks", profiles: str = "profiles", **more: Any
