@@ -15,7 +15,7 @@ from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from kaflow_engine.connectors.kafka.delivery.pace import pace_of
 from kaflow_engine.connectors.kafka.delivery.producer import (
@@ -30,12 +30,14 @@ from kaflow_engine.connectors.kafka.delivery.producer import (
     writer_of,
 )
 from kaflow_engine.connectors.kafka.delivery.queue import Outgoing, TooSlow, sizes_of
+from kaflow_engine.connectors.kafka.delivery.row_producer import Refusal
 from kaflow_engine.connectors.kafka.delivery.undelivered import Todo, undelivered
-from kaflow_engine.connectors.kafka.errors import FENCED, error_of
+from kaflow_engine.connectors.kafka.errors import FENCED, MISSING, error_of
 from kaflow_engine.connectors.kafka.run_log.control_records import Marker, Pair, to_bytes
 from kaflow_engine.connectors.kafka.run_log.transactions import abort, control_topic, out_of_time
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.flow.records import DEAD_LETTER, HEADERS
+from kaflow_engine.model.names import is_topic_name
 
 __all__ = ["DeliveryResult", "SinkSettings", "close_producers", "dead_letter_partition", "deliver"]
 
@@ -218,13 +220,24 @@ def _failed(
         return away
     with suppress(KafkaException, SystemError):  # one that is fatal is known, and raised again
         writer.client.api.poll(0)  # a report that waits says which row it was
-    refusal = writer.refusals.found[0] if writer.refusals.found else None
+    refusal = writer.refusals.found[0] if writer.refusals.found else _suspect(error, rows)
     if refusal is not None:
+        error = refusal.error
         doing = f"writing {refusal.size:,} bytes to topic '{refusal.topic}'"
-        return writer.client.trouble(refusal.error, doing, TIMEOUT).as_sink()
-    if error.name() == "MSG_SIZE_TOO_LARGE":
-        sizes = sizes_of(rows)
-        largest = int(sizes.argmax())
-        topic = rows["topic"][largest].as_py()
-        doing = f"writing {sizes[largest]:,} bytes to topic '{topic}'"
+        if error.name() in MISSING and not is_topic_name(refusal.topic):
+            # which of the two is said depends on who is asked first
+            error = KafkaError(KafkaError.TOPIC_EXCEPTION)
     return writer.client.trouble(error, doing, TIMEOUT).as_sink()
+
+
+def _suspect(error: KafkaError, rows: pa.Table) -> Refusal | None:
+    """Say which row an error is about that came without a report, where that is plain."""
+    topics = rows["topic"].to_pylist()
+    sizes = sizes_of(rows)
+    if error.name() == "MSG_SIZE_TOO_LARGE":
+        at = int(sizes.argmax())
+    elif error.name() in MISSING and len(set(topics)) == 1:
+        at = 0
+    else:
+        return None
+    return Refusal(error, topics[at], int(sizes[at]))
