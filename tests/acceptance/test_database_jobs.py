@@ -41,7 +41,7 @@ def test_all_rows_once(kind, clickhouse, postgres, tmp_path, unique):
     product.write(
         f"""\
 name: {unique}
-sources: {{archive: {{type: {kind}, table_name: {unique}}}}}
+sources: {{archive: {{type: {kind}, table_name: {unique}, page_size: {ROWS // 10}}}}}
 outputs:
   - query: SELECT id, u, amount FROM archive
     type: postgres
