@@ -154,7 +154,7 @@ def program(command: str) -> list[str]:
 
 @pytest.mark.kafka
 @pytest.mark.spark
-def test_the_example_runs_as_it_is_told(surroundings, tmp_path):
+def test_the_example_runs_as_it_is_told(surroundings, tmp_path, monkeypatch):
     (block,) = WITH_BROKER
     outputs: list[str] = []
     for number, command in enumerate(block):
@@ -175,21 +175,21 @@ def test_the_example_runs_as_it_is_told(surroundings, tmp_path):
     assert [heads, only] == blocks("text")[0].splitlines()
     assert outputs[1].startswith("unchanged  user_enrichment")
     assert outputs[3].splitlines()[3].endswith("adds up")
-    operate(surroundings, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KAFLOW__KAFKA__BROKERS", surroundings["KAFLOW__KAFKA__BROKERS"])
+    operate(tmp_path)
 
 
-def operate(surroundings: dict[str, str], folder: Path) -> None:
+def operate(folder: Path) -> None:
     """Run the commands of two other pages over the state that the first page has left."""
     operations = (*first_words("kaflow", "state"), *first_words("kaflow", "plan"))
     for command in (*operations, *commands_of("state.md")):
         here = command.replace("120", "1").replace(" pipelines ", f" {PIPELINES} ")
-        done = subprocess.run(
-            program(here), cwd=folder, env=surroundings, capture_output=True, text=True, check=False
-        )
+        done = CliRunner().invoke(kaflow, shlex.split(here)[1:], prog_name="kaflow")
         if "--approve" in command:  # there is nothing to approve
             assert "needs no approval" in done.stderr, command
         else:
-            assert done.returncode == 0, (command, done.stderr)
+            assert done.exit_code == 0, (command, done.output)
             assert done.stdout or " rows " in done.stderr, command
     assert (folder / "rows.parquet").exists()
 

@@ -1,7 +1,7 @@
 """CN5: a table of a database into Postgres as a job that is killed, and ends with 0.
 
 The table is of ClickHouse's engine (behind a few lines of HTTP), or of a real Postgres.
-`KAFLOW_KILLS=all` for all rows.
+`KAFLOW_KILLS=all` for all rows, and a second kill.
 """
 # pyright: basic
 
@@ -18,7 +18,7 @@ from tests.acceptance.kills import ALL
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 ROWS = 3_000_000 if ALL else 300_000
-KILLS = 2
+KILLS = 2 if ALL else 1
 PATIENCE_S = 240
 NO_BROKER = "127.0.0.1:9"
 

@@ -35,7 +35,7 @@ CHOSEN = (
     ("before_commit", "sleeper"),
 )
 """Each victim once; `all` tries the others, `test_crash_points.py` every step without Spark."""
-SHARE, BESIDE = 3, 1
+SHARE, BESIDE = 2, 1
 """So many of them are killed in a run of the tests, and so many at random; the seed says which."""
 EVERY = tuple(
     (point, victim)

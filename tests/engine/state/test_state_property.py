@@ -11,6 +11,7 @@ from kaflow_engine.state.copies.memory import MemoryState
 from kaflow_engine.state.copies.rocks import open_copy
 from kaflow_engine.state.log.changes import to_changes
 from kaflow_engine.state.reader import StateReader, StateRef
+from tests.property.seeds import ALL
 
 KEYS = st.binary(min_size=1, max_size=4).map(
     lambda key: bytes(b"\x00a\x7f\xff"[i % 4] for i in key)
@@ -22,7 +23,7 @@ ACTIONS = st.one_of(
     st.sampled_from(["crash", "drop", "swap", "keep", "snapshot", "replay"]).map(lambda a: (a, [])),
 )
 
-often = settings(max_examples=80, deadline=None, database=None)
+often = settings(max_examples=80 if ALL else 30, deadline=None, database=None)
 seldom = settings(
     max_examples=8,
     deadline=None,

@@ -18,7 +18,7 @@ Select = Callable[[pa.Table], pa.Table]
 
 _MOST = 100_000
 """Rows of runs that are asked together, unless one run alone has more."""
-_NONE = pa.array([], pa.string())
+_NONE = pa.nulls(0, pa.string())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
