@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.model.config import OtlpConfig
+from kaflow_engine.model.record_columns import TRACE_HEADERS
 
 MOST_LINKS = 100
 """Spans of others to which that of a batch is linked; more of them would say no more."""
 
 _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-_HEADER = "traceparent"
 _TRACEPARENT = re.compile(r"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 
@@ -71,7 +71,7 @@ def traceparents(records: pa.Table, topics: Collection[str]) -> list[str]:
     entries = pc.list_flatten(mine["headers"])
     if not len(entries):
         return []
-    named = entries.filter(pc.equal(pc.struct_field(entries, "key"), _HEADER))
+    named = entries.filter(pc.equal(pc.struct_field(entries, "key"), TRACE_HEADERS[0]))
     values: Iterable[Any] = pc.unique(pc.struct_field(named, "value"))
     return first_links(_text(value.as_py()) for value in values)
 
