@@ -24,6 +24,7 @@ DETAILS = {
         "every",
         "changes",
         "operation",
+        "trace_context",
         "new_topic",
         "side_outputs",
     ),

@@ -3,24 +3,21 @@
 
 import json
 import subprocess
-import time
 from pathlib import Path
-from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
 
 from bench.troubles import RECORDS, TROUBLES, run_troubles
 from kaflow_engine.telemetry.metrics.table import METRICS
-from kaflow_engine.testing.services.child import free_ports
 from tests.engine.telemetry.receiver import receive_grpc
 from tests.page import first_words
+from tests.prometheus import scraping
 from tests.system import find_program
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-PATIENCE_S = 60.0
 
 
 class Scrape:
@@ -48,37 +45,17 @@ class Scrape:
         self.folder.joinpath("prometheus.yaml").write_text(config)
         rules = DEPLOY.joinpath("prometheus", "alerts.yaml").read_text()
         self.folder.joinpath("alerts.yaml").write_text(rules)
-        (port,) = free_ports(1)
-        command = [find_program("prometheus"), f"--config.file={self.folder / 'prometheus.yaml'}"]
-        command += [f"--storage.tsdb.path={self.folder}", f"--web.listen-address=127.0.0.1:{port}"]
-        with (self.folder / "prometheus.log").open("wb") as log:
-            server = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            self._ask(f"http://127.0.0.1:{port}/api/v1/query")
-        finally:
-            server.terminate()
-            server.wait()
+        with scraping(self.folder) as prometheus:
+            self._ask(prometheus)
 
-    def _ask(self, api):
-        deadline = time.monotonic() + PATIENCE_S
-        while not (found := query(api, '{__name__=~"kaflow_.+"}')):
-            assert time.monotonic() < deadline, (self.folder / "prometheus.log").read_text()
-            time.sleep(0.2)
-        for sample in found:
+    def _ask(self, prometheus):
+        for sample in prometheus.until('{__name__=~"kaflow_.+"}'):
             self.series.setdefault(sample["metric"]["__name__"], []).append(sample)
         board = json.loads(DEPLOY.joinpath("grafana", "kaflow.json").read_text())
         for panel in board["panels"]:
             for target in panel.get("targets", ()):
                 asked = target["expr"].replace("$pipeline", ".*")
-                self.queries[asked] = query(api, asked)
-
-
-def query(api, asked):
-    try:
-        with urlopen(f"{api}?{urlencode({'query': asked})}") as answer:
-            return json.load(answer)["data"]["result"]
-    except OSError:
-        return None
+                self.queries[asked] = prometheus.query(asked)
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tests.reference.beside import HEADERS, NONE, Headers, Traced
+from tests.reference.conditions import Column
 from tests.reference.delays import with_delays
 from tests.reference.pipeline import DAY, HOUR, OraclePipeline, Topic, Within, Write
 from tests.reference.query import read_query
+from tests.reference.read_query import Query
 from tests.reference.unions import Columns, NotExpressible
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR, "d": DAY, "w": 7 * DAY}
@@ -113,11 +116,17 @@ def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ..
             unnests=query.unnests,
             groups=query.groups,
             own_key=query.own_key,
-            headers=query.headers,
+            headers=_headers(output, query),
         )
         for output, branches in zip(given, read, strict=True)
         for branch, query in enumerate(branches)
     )
+
+
+def _headers(output: Mapping[str, Any], query: Query) -> Headers | None:
+    if not output.get("trace_context"):
+        return query.headers
+    return NONE if query.groups else Traced(Column(query.chain.driving, HEADERS))
 
 
 def _emitted(write: Write, author: Mapping[str, Any]) -> Write:

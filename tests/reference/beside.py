@@ -22,9 +22,22 @@ class Made:
         return {name: _text(part, values) for name, part in self.pairs}
 
 
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """Those of a driving record that name its trace."""
+
+    record: Column
+
+    def of(self, values: Values) -> Mapping[str, str | None]:
+        """Compute the headers."""
+        found = cast(Mapping[str, str | None] | None, self.record.of(values))
+        return {name: value for name, value in (found or {}).items() if name in OF_TRACES}
+
+
+OF_TRACES = ("traceparent", "tracestate")
 NONE = Made(())
 """Those of a branch that has none, beside others that have some."""
-Headers = Column | Made
+Headers = Column | Made | Traced
 """The headers of a source's record, or those that a query makes."""
 
 

@@ -57,6 +57,9 @@ BEYOND_THE_ORACLE = {
     "changes without a table say in a header what they do, one that stops passing deletes with its "
     "row",
     "changes without a table replace and delete rows of a sink that a file names",
+    "a trace goes through relations and scripts, and other outputs have none",
+    "branches of a union that are groups have no trace, others have that of their record",
+    "changes without a table have the trace of their record, a delete among them",
     "an output with changes append writes every update and delete as a row, under any key",
     "the key of several columns is their object, in the order of the list, with what is NULL",
     "rows of one key of several columns leave in order, and smart emission waits for each of them",

@@ -10,6 +10,8 @@ KEY = "_key"
 HIDDEN_KEY = "$record_key"
 """What the key of an output is called where it selects another column as `_key`."""
 HEADERS = "_headers"
+TRACE_HEADERS = ("traceparent", "tracestate")
+"""Headers that name the trace to which a record belongs, as the W3C's Trace Context calls them."""
 Role = Literal["value", "key", "own_key", "headers"]
 """What of an output record a column becomes: a member of its value, its key, or its headers. The
 own key of rows is that of an output which names none: where it is NULL, records have none."""

@@ -27,7 +27,7 @@ from kaflow_engine.runtime.source.record_source import RecordSource
 from kaflow_engine.runtime.spark.java import find_java
 from kaflow_engine.runtime.spark.session import start_session
 from kaflow_engine.runtime.tasks.executor import SMALL, Executed, Shipment, table_frame
-from kaflow_engine.runtime.tasks.worker import TaskSettings
+from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.state.log.batch_log import BatchLog, Ranges, StateRecord
 from kaflow_engine.state.storage.store import LocalStore
 

@@ -65,7 +65,7 @@ from kaflow_engine.runtime.takeover.rebuild import (
 from kaflow_engine.runtime.takeover.recovery import read_first, recover
 from kaflow_engine.runtime.takeover.restore import bring_back, open_checkpoints
 from kaflow_engine.runtime.tasks.executor import Shipment
-from kaflow_engine.runtime.tasks.worker import TaskSettings
+from kaflow_engine.runtime.tasks.settings import TaskSettings, traced_topics
 from kaflow_engine.state.log.approval import is_made, load_rebuild
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
 from kaflow_engine.state.storage.store import LocalStore
@@ -238,6 +238,7 @@ class PipelineRun:
                 connections=connections,
                 copies=copies_of(self.config, plan),
                 functions=function_modules(self.config),
+                traced=traced_topics(plan, self.config.otlp),
             )
         )
         standing = load_standing(log, state)

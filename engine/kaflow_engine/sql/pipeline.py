@@ -16,6 +16,7 @@ from kaflow_engine.model.pipelines.own_settings import as_said_by, joins_said_at
 from kaflow_engine.model.record_columns import KEY, Role
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.sql.branches import read_branches
 from kaflow_engine.sql.chain_shapes import with_said_at, with_times
 from kaflow_engine.sql.groups.changes import changes_as_rows
 from kaflow_engine.sql.groups.event_time import EventTimes
@@ -37,7 +38,6 @@ from kaflow_engine.sql.named.relations import (
     topics_behind,
 )
 from kaflow_engine.sql.parse import output_names, parse_query
-from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.scope import NeedsSchema, Schemas
 from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.syntax import at_line
@@ -106,6 +106,7 @@ def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QuerySh
                 each.relations,
                 _event_times(spec, each),
                 topics_of(spec),
+                traced=each.write.output.trace_context,
             )
             said_at = partial(joins_said_at, spec, each.write)
             branches = tuple(with_said_at(shape, said_at, each.start) for shape in branches)

@@ -11,10 +11,9 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.sql.flat import Flat
-from kaflow_engine.sql.full_joins import either_record, split_full, where_present
+from kaflow_engine.sql.full_joins import either_record, where_present
 from kaflow_engine.sql.groups.driving import drive_by_rows
 from kaflow_engine.sql.groups.event_time import EventTimes, clock_of
-from kaflow_engine.sql.groups.first_rows import with_qualify
 from kaflow_engine.sql.groups.refused import wrong_groups
 from kaflow_engine.sql.groups.selecting import Selecting, gathers
 from kaflow_engine.sql.groups.union_rows import union_rows
@@ -35,7 +34,7 @@ from kaflow_engine.sql.scope import (
     named_by,
 )
 from kaflow_engine.sql.select_list import columns_set, conjuncts, resolved
-from kaflow_engine.sql.shape import JoinShape, QueryShape
+from kaflow_engine.sql.shape import JoinShape
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.asked import as_asked
@@ -43,17 +42,15 @@ from kaflow_engine.sql.tables.dimensions import become_tables
 from kaflow_engine.sql.tables.groups import as_table, looked_up
 from kaflow_engine.sql.tables.joined import before_join, said_kind
 from kaflow_engine.sql.tables.looked_up import as_looked_up
-from kaflow_engine.sql.tables.names import Named, Names, ReadTopic, Topics, topic_of
+from kaflow_engine.sql.tables.names import Named, Names, topic_of
 from kaflow_engine.sql.tables.refused import (
     check_kind,
     wrong_kinds,
-    wrong_tables,
 )
 from kaflow_engine.sql.tables.sources import keep_rows, kept_relation, topic_rows
 from kaflow_engine.sql.tables.unions import (
     discriminated,
     refuse_kept_side,
-    wrong_keys_of_branches,
     wrong_kinds_of_branches,
 )
 from kaflow_engine.sql.transforms.attached import join_attached, refuse_read
@@ -66,7 +63,9 @@ UNNAMED = "unnamed_subquery"
 
 
 @dataclass(kw_only=True)
-class _Reader:
+class Reader:
+    """Reads a query and everything below it."""
+
     schemas: Schemas
     at: Location | None
     names: Names
@@ -256,45 +255,3 @@ class _Reader:
             before_join(kind, scope, flat, relation, at)
         flat.add_side(side, relation.base)
         flat.joins.append(as_asked(join, found))
-
-
-def read_branches(
-    query: exp.Query,
-    schemas: Schemas,
-    at: Location | None,
-    relations: Named,
-    event_times: EventTimes = NO_TIMES,
-    topics: Topics = lambda name: ReadTopic(topic=name),
-) -> tuple[QueryShape, ...]:
-    """Read a query into the shapes of its branches: SELECTs whose rows together are its own.
-
-    A query over a union is one over each of its branches. All have the same columns, with the names
-    of the first one and, as far as the columns of topics are known, the same types.
-
-    Args:
-        query: The tree.
-        schemas: Columns of topics.
-        at: Where its text begins.
-        relations: What other names mean; their lines are counted from `at`, too.
-        event_times: Of topics.
-        topics: What names mean that stand for no query.
-
-    Raises:
-        SqlError: it cannot run on a stream.
-        Problems: several mistakes.
-        NeedsSchema: it needs columns of a topic that are not known yet.
-    """
-    names = Names(at=at, relations=relations, topics=topics)
-    reader = _Reader(schemas=schemas, at=at, names=names, event_times=event_times)
-    try:
-        found = reader.read(with_qualify(query), {}, frozenset())
-    except NeedsSchema:
-        raise_all(reader.wrong)
-        raise
-    except ModelError as error:
-        raise_all([*reader.wrong, error])
-        raise
-    raise_all([*reader.wrong, *wrong_keys_of_branches(found, at)])
-    shapes = tuple(shape for flat in found for shape in split_full(flat.whole_shape(), at))
-    raise_all([e for shape in shapes for e in wrong_tables(shape, at)])
-    return shapes

@@ -5,12 +5,15 @@ The libraries load a lot, so they are imported only where an endpoint is set.
 
 import logging
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import OtlpConfig
+from kaflow_engine.telemetry.log_context import naming_spans
 from kaflow_engine.telemetry.metrics.metrics import Metrics
 from kaflow_engine.telemetry.metrics.of_nodes import (
     DELTA,
@@ -22,15 +25,17 @@ from kaflow_engine.telemetry.metrics.of_nodes import (
 from kaflow_engine.telemetry.metrics.spec import MetricSpec
 from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.telemetry.traces import SpanIds, ids_of_batch, is_sent, span_of
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Observation
     from opentelemetry.sdk.metrics.export import MetricExporter
     from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.sdk.trace.id_generator import IdGenerator
+    from opentelemetry.trace import Link
 
 LOGGER = logging.getLogger("kaflow.telemetry")
 
-_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _LAST_S = 5.0
 _NS = 1_000_000
 
@@ -42,7 +47,7 @@ def export(config: OtlpConfig, metrics: Metrics) -> Generator[Callable[[Progress
     Without an endpoint, in the configuration or in `OTEL_EXPORTER_OTLP_ENDPOINT`, nothing is sent.
     A receiver that does not answer is a warning of the OpenTelemetry library, and costs nothing.
     """
-    if config.endpoint is None and _ENDPOINT not in os.environ:
+    if not is_sent(config):
         yield lambda progress: None
         return
     try:
@@ -52,7 +57,8 @@ def export(config: OtlpConfig, metrics: Metrics) -> Generator[Callable[[Progress
         yield lambda progress: None
         return
     try:
-        yield sender.spans.take
+        with naming_spans(sender.spans.ids):
+            yield sender.spans.take
     finally:
         try:
             sender.close()
@@ -72,18 +78,35 @@ class _Sender:
 
         about = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "kaflow")})
         spans, numbers = _exporters(config)
-        self._traces = TracerProvider(resource=about)
+        wanted: ContextVar[SpanIds | None] = ContextVar("kaflow_span", default=None)
+        self._traces = TracerProvider(resource=about, id_generator=_generator(wanted))
         self._traces.add_span_processor(BatchSpanProcessor(spans))
         reader = PeriodicExportingMetricReader(numbers, export_interval_millis=config.interval)
         self._meters = MeterProvider([reader], resource=about)
         observe(self._meters.get_meter("kaflow"), metrics)
-        self.spans = _Spans(self._traces.get_tracer("kaflow"))
+        self.spans = _Spans(self._traces.get_tracer("kaflow"), wanted)
 
     def close(self) -> None:
         """Send what is left; a receiver that is away must not hold up the end."""
         self._traces.force_flush(int(_LAST_S * 1000))
         self._traces.shutdown()
         self._meters.shutdown()
+
+
+def _generator(wanted: ContextVar[SpanIds | None]) -> "IdGenerator":
+    """Return what gives a span the ids that are wanted in this thread, and others any."""
+    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+
+    class Ids(RandomIdGenerator):
+        def generate_trace_id(self) -> int:
+            ids = wanted.get()
+            return super().generate_trace_id() if ids is None else int(ids.trace_id, 16)
+
+        def generate_span_id(self) -> int:
+            ids = wanted.get()
+            return super().generate_span_id() if ids is None else int(ids.span_id, 16)
+
+    return Ids()
 
 
 def _exporters(config: OtlpConfig) -> "tuple[SpanExporter, MetricExporter]":
@@ -176,9 +199,11 @@ def _delta(
 class _Spans:
     """Makes spans of batches that are over; used by the threads of pipelines."""
 
-    def __init__(self, tracer: Any) -> None:
+    def __init__(self, tracer: Any, wanted: ContextVar[SpanIds | None]) -> None:
         self._tracer = tracer
+        self._wanted = wanted
         self._seen: dict[str, int] = {}
+        self.ids = partial(ids_of_batch, os.urandom(16))
 
     def take(self, at: Progress) -> None:
         """Take the progress of one pipeline; telemetry never stops it."""
@@ -195,13 +220,18 @@ class _Spans:
 
         start = end - int(at.batch_ms)
         about: dict[str, Any] = {"kaflow.pipeline": at.pipeline, "kaflow.batch": at.batch}
-        batch = self._tracer.start_span(
-            "batch",
-            start_time=start * _NS,
-            attributes=about
-            | {"kaflow.records": at.batch_records, "kaflow.lag": sum(at.lag.values())}
-            | {f"kaflow.phase.{name}": round(ms, 1) for name, ms in at.phases.items()},
-        )
+        token = self._wanted.set(self.ids(at.pipeline, at.run, at.batch))
+        try:
+            batch = self._tracer.start_span(
+                "batch",
+                start_time=start * _NS,
+                attributes=about
+                | {"kaflow.records": at.batch_records, "kaflow.lag": sum(at.lag.values())}
+                | {f"kaflow.phase.{name}": round(ms, 1) for name, ms in at.phases.items()},
+                links=list(_links(at.links)),
+            )
+        finally:
+            self._wanted.reset(token)
         inside = set_span_in_context(batch)
         for stage in at.stages:
             span = self._tracer.start_span(
@@ -212,3 +242,12 @@ class _Spans:
             )
             span.end(stage.end * _NS)
         batch.end(end * _NS)
+
+
+def _links(traceparents: Iterable[str]) -> "Iterator[Link]":
+    from opentelemetry.trace import Link, SpanContext
+
+    for each in traceparents:
+        span = span_of(each)
+        assert span is not None
+        yield Link(SpanContext(int(span.trace_id, 16), int(span.span_id, 16), is_remote=True))

@@ -62,6 +62,8 @@ class Progress:
     state: RunState = "starting"
     batch: int = 0
     """The last batch that was committed."""
+    run: int = 0
+    """The epoch of the run that did."""
     batch_records: int = 0
     """Records of that batch."""
     batch_ms: float = 0.0
@@ -119,6 +121,8 @@ class Progress:
     """Those of them behind the last batch that had one."""
     stages: tuple[StageSpan, ...] = ()
     """Of the last batch."""
+    links: tuple[str, ...] = ()
+    """Headers `traceparent` of its driving records, where traces are sent."""
     batch_end: int | None = None
     """When it was committed, epoch milliseconds."""
     skew: float | None = None

@@ -47,15 +47,15 @@ def test_a_model_is_a_pipeline(tmp_path: Path) -> None:
     about = (
         "models:\n  - name: facts\n    description: What it is.\n    meta: {tier: '1'}\n"
         "    config: {topic: facts.out, key: name, owners: [ann], delivery: at_least_once,\n"
-        "             group: facts}\n"
+        "             group: facts, trace_context: true}\n"
         "    columns: [{name: id, description: Its number.}]\n"
     )
     files = {"models/s.yml": SOURCES, "models/facts.sql": model, "models/facts.yml": about}
     found = pipelines(project(tmp_path, files))["facts"]
-    lines = found.query.split("\n")
-    assert lines[5] == 'FROM "shop.orders" o'  # a line of the file is a line of the query
+    assert found.query.split("\n")[5] == 'FROM "shop.orders" o'  # its line in the file
     assert found.place("query") == Location(str(tmp_path / "models/facts.sql"), 1)
-    assert (found.output.topic, found.output.key) == ("facts.out", "id")  # the model goes over
+    into = found.output  # the model goes over
+    assert (into.topic, into.key, into.trace_context) == ("facts.out", "id", True)
     assert (found.delivery, found.group) == ("at_least_once", "facts")
     assert found.state.dimensions == ("users",)
     assert found.state.events.default_ttl == 7_200_000

@@ -130,7 +130,7 @@ def test_every_key() -> None:
             "topic": "dev.out",
             "format": "avro",
             "key": "on",
-            **(UNSAID | NO_OPTIONS),
+            **(UNSAID | NO_OPTIONS | {"trace_context": False}),
             "schema_": {
                 "name": "Row",
                 "fields": (

@@ -68,6 +68,10 @@ def test_rows_carry_them_whose_headers_may_not_be_made(select: str, raw: str | N
     assert raw_of(query) == raw
 
 
+def test_rows_do_not_carry_them_for_a_trace() -> None:
+    assert raw_of(JOINED, trace_context=True) is None
+
+
 @pytest.mark.parametrize(
     ("made", "raw"), [("o.user_id", None), ("CAST(o.user_id AS INTEGER)", "TRUE")]
 )
@@ -77,11 +81,11 @@ def test_rows_carry_them_whose_own_key_may_not_be_made(made: str, raw: str | Non
     assert raw_of(query) == raw
 
 
-def raw_of(query: str) -> str | None:
+def raw_of(query: str, **output: object) -> str | None:
     mapping = {
         "name": "p",
         "query": query,
-        "output": {"topic": "out"},
+        "output": {"topic": "out", **output},
         "state": {"dimensions": ["users"]},
     }
     spec = pipeline_from_mapping(mapping, Location("p"), {})

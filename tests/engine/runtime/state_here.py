@@ -25,7 +25,8 @@ from kaflow_engine.runtime.batch.task_metrics import changes_of
 from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.source.offsets import empty_ranges, ends_of
-from kaflow_engine.runtime.tasks.worker import TaskSettings, WorkerTask
+from kaflow_engine.runtime.tasks.settings import TaskSettings
+from kaflow_engine.runtime.tasks.worker import WorkerTask
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord
 from kaflow_engine.state.storage.store import LocalStore
 

@@ -18,7 +18,7 @@ from kaflow_engine.runtime.tasks.executor import (
     table_frame,
 )
 from kaflow_engine.runtime.tasks.records import InTasks
-from kaflow_engine.runtime.tasks.worker import TaskSettings
+from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.store import LocalStore
 from kaflow_engine.testing.local.executor import LocalPipeline

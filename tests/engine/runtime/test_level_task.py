@@ -1,4 +1,6 @@
 import os
+import pickle
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -7,15 +9,17 @@ from kaflow_engine.errors import SourceError
 from kaflow_engine.operators.rows.reports import read_reports
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.batch.task_metrics import changes_of
+from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.tasks.executor import Shipment
 from kaflow_engine.runtime.tasks.level_task import level_task, of_stream, whole_task
-from kaflow_engine.runtime.tasks.worker import TaskSettings
+from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.state.log.batch_log import BatchLog, CommitRecord, StateRecord
 from kaflow_engine.state.storage.store import LocalStore
 from tests.engine.runtime.plans_here import lookup_plan
 from tests.engine.runtime.records_here import records
 
+GOOD = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 PLAN = lookup_plan("p", "events", "profiles", "out")
 PROFILES = records("profiles", [{"id": f"u{i}", "tier": f"t{i}"} for i in range(5)])
 EVENTS = records("events", [{"id": f"u{i % 5}", "n": str(i)} for i in range(12)])
@@ -75,6 +79,20 @@ def test_what_one_batch_wrote_the_next_one_reads(settings, log):
     report, output = result(whole_task(settings, context(2), iter(EVENTS.to_batches())))
     assert report.counters == {"emitted": 12, "read": 12}
     assert output["value"][0].as_py() == b'{"id":"u0","n":"0","tier":"t0"}'
+
+
+@pytest.mark.parametrize(
+    ("traced", "told"),
+    [(frozenset({"events"}), [GOOD]), (frozenset({"profiles"}), []), (frozenset(), [])],
+    ids=["of driving records", "of others", "not asked for"],
+)
+def test_traceparents_are_told_where_they_are_asked_for(settings, traced, told):
+    found = replace(pickle.loads(settings[len(SECRET) :]), traced=traced)
+    sent = pa.array([[{"key": "traceparent", "value": GOOD.encode()}]] * EVENTS.num_rows)
+    at = EVENTS.schema.get_field_index("headers")
+    events = EVENTS.set_column(at, EVENTS.schema.field(at), sent.cast(EVENTS.schema.field(at).type))
+    report, _ = result(whole_task(Shipment.of(found).data, context(1), iter(events.to_batches())))
+    assert [each for note in report.notes for each in note.get("traceparents", ())] == told
 
 
 def test_level_after_level_gives_the_same_rows(settings, log):

@@ -75,11 +75,20 @@ def test_what_batches_say_adds_up():
     watch.batch_done(
         done(1, 1.0, 9_000, lookups={"profiles": (4, 1)}, notes=notes), {"events": {0: 25}}, PLAN
     )
-    notes = ({"sizes": {"1-1": (4, 40)}}, {"rows": {"o": 2}}, {"rows": {"o": 3}})
+    named = [f"00-{n:032x}-{n:016x}-01" for n in (1, 2, 3)]
+    notes = (
+        {"sizes": {"1-1": (4, 40)}},
+        {"rows": {"o": 2}, "traceparents": named[:2]},
+        {"rows": {"o": 3}, "traceparents": named[1:]},
+    )
     watch.batch_done(
-        done(2, 0.5, 8_000, lookups={"profiles": (6, 6)}, notes=notes), {"events": {0: 25}}, PLAN
+        done(2, 0.5, 8_000, lookups={"profiles": (6, 6)}, notes=notes),
+        {"events": {0: 25}},
+        PLAN,
+        run=4,
     )
     at = told[-1]
+    assert (at.run, at.links) == (4, tuple(named))
     assert (at.batch, at.batch_records, at.records, at.lag) == (2, 10, 20, {"events": 5})
     assert at.records_per_second == 5.0
     assert at.busy == pytest.approx(1.5 / 4)

@@ -38,7 +38,8 @@ from kaflow_engine.runtime.sink.outputs import (
     open_outputs,
 )
 from kaflow_engine.runtime.takeover.fencing import Logged, check_holdings
-from kaflow_engine.runtime.tasks.worker import TaskSettings, WorkerTask
+from kaflow_engine.runtime.tasks.settings import TaskSettings
+from kaflow_engine.runtime.tasks.worker import WorkerTask
 from kaflow_engine.state.log.batch_log import StateRecord
 from kaflow_engine.state.storage.store import LocalStore
 from tests.engine.runtime.stream_here import write_stream

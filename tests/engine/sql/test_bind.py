@@ -5,8 +5,8 @@ import pytest
 from kaflow_engine.duck import binding
 from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.branches import read_branches
 from kaflow_engine.sql.parse import parse_query
-from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import Expr, QueryShape
 from kaflow_engine.sql.types.bind import Binder, expressions
 

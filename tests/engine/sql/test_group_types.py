@@ -6,8 +6,8 @@ import pytest
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.branches import read_branches
 from kaflow_engine.sql.parse import parse_query
-from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.types.bind import Binder, expressions, used_columns, with_elements
 from kaflow_engine.sql.types.groups import group_columns, rows_of_groups

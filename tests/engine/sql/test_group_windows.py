@@ -13,9 +13,9 @@ from kaflow_engine.flow.windows import (
     Window,
 )
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.branches import read_branches
 from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.parse import parse_query
-from kaflow_engine.sql.read import read_branches
 
 COLUMNS = {
     "t": (Column("id", "VARCHAR"), Column("ts", "TIMESTAMP"), Column("other", "TIMESTAMP")),

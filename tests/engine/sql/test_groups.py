@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.branches import read_branches
 from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.parse import parse_query
-from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import Expr, QueryShape
 
 COLUMNS = {

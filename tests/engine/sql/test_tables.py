@@ -7,10 +7,10 @@ import pytest
 from kaflow_engine.errors import Location
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.sql.branches import read_branches
 from kaflow_engine.sql.chain_shapes import chain_shapes
 from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.pipeline import pipeline_shapes
-from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.tables.filters import with_source_filters
 from kaflow_engine.sql.tables.names import ReadTopic

@@ -7,8 +7,8 @@ import duckdb
 import pytest
 
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.branches import read_branches
 from kaflow_engine.sql.parse import parse_query
-from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.tables.filters import with_source_filters
 from kaflow_engine.sql.tables.names import ReadTopic

@@ -3,8 +3,8 @@
 import pytest
 
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.branches import read_branches
 from kaflow_engine.sql.parse import parse_query
-from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.types.bind import with_elements
 from kaflow_engine.sql.types.origins import columns_behind

@@ -1,14 +1,19 @@
 """Traces and metrics, as a receiver of OpenTelemetry's protocol gets them."""
 # pyright: basic
 
+import json
+import logging
 from dataclasses import replace
 
 import pytest
 
-from kaflow_engine.model.config import Config
+from kaflow_engine.cli.live_view.logs import log_messages
+from kaflow_engine.model.config import Config, LoggingConfig
+from kaflow_engine.telemetry.log_context import logging_of
 from kaflow_engine.telemetry.metrics.table import METRICS
 from kaflow_engine.telemetry.outlet import open_outlet
 from kaflow_engine.telemetry.progress import StageSpan
+from kaflow_engine.telemetry.traces import MOST_LINKS
 from tests.engine.telemetry.examples import FULL
 from tests.engine.telemetry.receiver import receive_grpc, receive_http
 
@@ -68,6 +73,44 @@ def test_the_variables_of_opentelemetry_do_as_well(monkeypatch):
         with open_outlet(config(protocol="http"), ["p"]) as outlet:
             outlet.take(BATCH)
     assert len(received.spans) == 3
+
+
+def test_lines_of_a_batch_name_its_span(capsys):
+    lines = logging.getLogger("kaflow.runtime")
+    with receive_http() as (address, received):
+        told = config(endpoint=address, protocol="http")
+        with log_messages(LoggingConfig(format="json")):
+            with open_outlet(told, ["p"]) as outlet, logging_of("p"):
+                lines.warning("before")
+                for run, number in ((1, 7), (1, 8), (2, 8)):
+                    with logging_of("p", run, number):
+                        lines.warning("within")
+                    outlet.take(replace(BATCH, run=run, batch=number))
+            with logging_of("p", 1, 7):
+                lines.warning("nothing is sent")
+    first, *within, last = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert not {"trace_id", "span_id"} & {*first, *last}
+    batches = {span.trace_id.hex(): span.span_id.hex() for span in spans_of(received, "batch")}
+    assert len(batches) == 2  # a batch that another run has committed is over
+    assert {each["trace_id"]: each["span_id"] for each in within[:2]} == batches
+    assert within[2]["trace_id"] not in batches
+    for span in spans_of(received, "map"):
+        assert span.parent_span_id.hex() == batches[span.trace_id.hex()]
+        assert span.span_id.hex() not in batches.values()
+
+
+def test_a_batch_is_linked_to_what_its_records_name():
+    named = [f"00-{n:032x}-{n:016x}-01" for n in range(1, MOST_LINKS + 1)]
+    with receive_http() as (address, received):
+        with open_outlet(config(endpoint=address, protocol="http"), ["p"]) as outlet:
+            outlet.take(replace(BATCH, links=tuple(named)))
+    (batch,) = spans_of(received, "batch")
+    assert [f"00-{e.trace_id.hex()}-{e.span_id.hex()}-01" for e in batch.links] == named
+    assert all(not span.links for span in spans_of(received, "map"))
+
+
+def spans_of(received, name):
+    return [span for span in received.spans if span.name == name]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import click
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import LoggingConfig
 from kaflow_engine.telemetry.log_context import AddWhere, Where
+from kaflow_engine.telemetry.traces import SpanIds
 
 LOGGER = logging.getLogger("kaflow")
 
@@ -25,6 +26,7 @@ class _JsonLines(logging.Formatter):
                 "level": record.levelname.lower(),
                 "logger": record.name,
                 **_where(record),
+                **_span(record),
                 "message": masked("", record.getMessage()),
             },
             ensure_ascii=False,
@@ -43,6 +45,11 @@ class _Text(logging.Formatter):
 def _where(record: logging.LogRecord) -> dict[str, object]:
     where: Where | None = getattr(record, "where", None)
     return {} if where is None else asdict(where)
+
+
+def _span(record: logging.LogRecord) -> dict[str, object]:
+    span: SpanIds | None = getattr(record, "span", None)
+    return {} if span is None else asdict(span)
 
 
 class _ToStderr(logging.Handler):

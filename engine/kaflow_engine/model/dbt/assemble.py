@@ -43,7 +43,7 @@ MATERIALIZED = ("stream", *_KEPT_AS, "ephemeral")
 _OUTPUT = (
     *("topic", "cluster", "format", "format_options", "key", "key_format", "key_schema", "schema"),
     *("table", "partition", "interval", "coalesce", "changes", "operation", "new_topic"),
-    "side_outputs",
+    *("side_outputs", "trace_context"),
     *("every", "folder", "partition_by", "connection", "mode", "create", "batch", "sql", "ledger"),
 )
 """Keys of `output:`, which a model's configuration may give on their own."""

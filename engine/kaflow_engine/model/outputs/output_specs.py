@@ -79,6 +79,8 @@ class OutputSpec(Spec):
     """Each change of a table is a record of its own; None: it replaces the one of its key."""
     operation: HeaderOperation | None = None
     """The header that says of a change what it does, `c`, `u` or `d`; deletes keep their row."""
+    trace_context: bool = False
+    """Records have the headers `traceparent` and `tracestate` of the record they are made of."""
     new_topic: NewTopicSpec | None = None
     """What the topic gets if it is not there."""
     table: TableName | None = None

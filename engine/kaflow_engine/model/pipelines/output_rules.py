@@ -11,7 +11,7 @@ from kaflow_engine.model.spec import Path
 
 _OF_TOPIC = (
     *("cluster", "key", "key_format", "key_schema", "format", "format_options", "schema"),
-    *("changes", "operation", "new_topic"),
+    *("changes", "operation", "trace_context", "new_topic"),
 )
 _OF_TABLE = ("partition", "interval")
 _TARGETS = {"kafka": "topic", "delta": "table"}

@@ -16,7 +16,7 @@ from kaflow_engine.flow.operators import Gathers
 from kaflow_engine.flow.sinks import OPERATION, Sink, TopicSink, letters_called
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.output_specs import Write
-from kaflow_engine.model.record_columns import KEY, KEY_BYTES, NULL_VALUE
+from kaflow_engine.model.record_columns import KEY, KEY_BYTES, NULL_VALUE, TRACE_HEADERS
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import (
     BranchPart,
@@ -205,13 +205,15 @@ def _output(
         guarantee=guarantee(spec, write),
         last_exchange=sink.exchange if sink else None,
         every=pace(spec, write),
-        headers=_headers(in_order[0][1].shape if in_order else None),
+        headers=_headers(write, in_order[0][1].shape if in_order else None),
         side_outputs=tuple(str(e) for e in side_outputs(spec) if e.target == write.target),
     )
 
 
-def _headers(shape: QueryShape | None) -> str | None:
+def _headers(write: Write, shape: QueryShape | None) -> str | None:
     headers = shape.headers if shape else None
+    if headers is not None and write.output.trace_context:
+        return f"{' and '.join(TRACE_HEADERS)} of the driving record"
     return None if headers is None else text_of(headers.expr)
 
 

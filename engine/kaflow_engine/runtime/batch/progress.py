@@ -20,6 +20,7 @@ from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.batch.settled import settled_tables
 from kaflow_engine.runtime.batch.task_metrics import (
+    links,
     measured,
     rows_written,
     side_outputs,
@@ -79,7 +80,7 @@ class Watch:
         if (received := (*self._received().items(),)) != self.now.received:
             self.say(received=received)
 
-    def batch_done(self, done: BatchDone, ends: Offsets, plan: Flow) -> None:
+    def batch_done(self, done: BatchDone, ends: Offsets, plan: Flow, run: int = 0) -> None:
         """Tell of a batch of a plan; `ends` is how far the topics reached when it began."""
         report, at, before = done.report, done.standing, self.now
         read = sum(part.count for part in report.partitions.values())
@@ -92,6 +93,7 @@ class Watch:
         newest = _newest(before.newest, done)
         self.say(
             batch=at.batch,
+            run=run,
             batch_records=read,
             batch_ms=done.seconds * 1000,
             records=before.records + read,
@@ -118,6 +120,7 @@ class Watch:
             empty_batches=before.empty_batches + (not read),
             empty_streak=0 if read else before.empty_streak + 1,
             stages=stage_spans(report, partial(level_name, plan)),
+            links=links(report),
             batch_end=time.time_ns() // 1_000_000,
             skew=skew(report),
             written=rows_written(before.written, report),

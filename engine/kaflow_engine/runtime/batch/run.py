@@ -193,7 +193,7 @@ class Run:
         self.dead_letters += sum(note.get("refused", 0) for note in done.report.notes)
         if self.positions is not None:
             self.positions.report(done.standing.batch, done.standing.offsets)
-        self.watch.batch_done(done, ends, self.plan)
+        self.watch.batch_done(done, ends, self.plan, self.runner.epoch)
         now = self.watch.now
         for error in side_output_errors(done.report):
             LOGGER.warning("%s", error)

@@ -10,6 +10,7 @@ from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.plugins.state import States, after
 from kaflow_engine.state.log.changes import ChangeFile
 from kaflow_engine.telemetry.progress import SideOutputCount, StageSpan
+from kaflow_engine.telemetry.traces import first_links
 
 
 def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
@@ -123,6 +124,13 @@ def stage_spans(report: BatchReport, name: Callable[[int], str]) -> tuple[StageS
             tasks=len(tasks),
         )
         for number, tasks in sorted(noted.items())
+    )
+
+
+def links(report: BatchReport) -> tuple[str, ...]:
+    """Return the headers `traceparent` that tasks have told of, each once."""
+    return tuple(
+        first_links(each for note in report.notes for each in note.get("traceparents", ()))
     )
 
 

@@ -20,7 +20,7 @@ from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.tasks.level_task import RESULT, level_task, of_stream, whole_task
 from kaflow_engine.runtime.tasks.records import InTasks, Records, in_one, in_several
-from kaflow_engine.runtime.tasks.worker import TaskSettings
+from kaflow_engine.runtime.tasks.settings import TaskSettings
 
 SMALL = 20_000
 """Records up to which one task is faster than several with an exchange between them."""

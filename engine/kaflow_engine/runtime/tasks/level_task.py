@@ -20,8 +20,10 @@ from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import carried
 from kaflow_engine.runtime.tasks.memory import release, release_now_and_then, settle_in
 from kaflow_engine.runtime.tasks.orphans import watch_parent
+from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.runtime.tasks.shared_store import check_shared
-from kaflow_engine.runtime.tasks.worker import TaskSettings, WorkerTask
+from kaflow_engine.runtime.tasks.worker import WorkerTask
+from kaflow_engine.telemetry.traces import traceparents
 
 RESULT = pa.schema([pa.field("reports", pa.binary()), pa.field("output", pa.binary())])
 """What a task of the last level returns, in one row: Arrow streams of EXCHANGE and of OUTPUT."""
@@ -84,6 +86,8 @@ def _run(
 ) -> pa.Table:
     if level == 0:
         task.passing("before_map")
+        if settings.traced:
+            task.note(traceparents=traceparents(rows, settings.traced))
     with task.level(level, rows.num_rows):
         found = run_level(settings.plan, level, batch, rows, task)
     if level == 0:

@@ -2,20 +2,16 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple
 from functools import cache, partial
-from pathlib import Path
 from time import perf_counter, time
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.contract import Owner, TaskPart, TaskSink, Written
-from kaflow_engine.connectors.record_sink import RecordSink
 from kaflow_engine.errors import noted
-from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import DEAD_LETTER, TABLE_ROW
 from kaflow_engine.formats.schema_registry import UnknownSchema
 from kaflow_engine.measures import Measures, to_json
@@ -26,57 +22,22 @@ from kaflow_engine.plugins.state import Learned
 from kaflow_engine.plugins.state import Owner as StateOwner
 from kaflow_engine.runtime.tasks.crash import crash_point
 from kaflow_engine.runtime.tasks.outputs import (
-    NO_CONNECTIONS,
     ColumnOutput,
     column_outputs,
     letter_output,
 )
-from kaflow_engine.runtime.tasks.side_outputs import OpenSideOutputs
+from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.runtime.tasks.timed_state import TimedReader
 from kaflow_engine.state.copies.copies import ready_copy
 from kaflow_engine.state.copies.rocks import RocksCopy
 from kaflow_engine.state.log.answers import KeptAnswers
 from kaflow_engine.state.log.batch_log import BatchLog
 from kaflow_engine.state.log.changes import write_changes
-from kaflow_engine.state.reader import StateReader, StateRef
-from kaflow_engine.state.storage.copy_location import CopyPlace, InState, copy_root
-from kaflow_engine.state.storage.store import LocalStore, Store
+from kaflow_engine.state.reader import StateReader
+from kaflow_engine.state.storage.copy_location import copy_root
+from kaflow_engine.state.storage.store import LocalStore
 
 _PATIENCE_S = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSettings:
-    """What every task of a run must know; picklable."""
-
-    plan: Flow
-    directory: Path
-    """The state directory of the pipeline."""
-    state: StateRef
-    epoch: int
-    snapshots: Store
-    sink: RecordSink | None
-    """What takes records; None: rows of schema OUTPUT come back to the driver instead."""
-    driver: int
-    """Process id of the driver."""
-    registries: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Addresses of schema registries, by cluster."""
-    schemas: Mapping[int, str] | None = None
-    """Writer schemas by id, where they do not come from a registry."""
-    letters: TaskSink | None = None
-    """What takes dead letters that go into files, beside rows that go to topics."""
-    connections: Connections = NO_CONNECTIONS
-    """Where outside systems are that rows go to."""
-    copies: CopyPlace | None = None
-    """Where RocksDB copies are; None: in the state directory."""
-    functions: tuple[str, ...] = ()
-    """Modules of the functions that the SQL of the plan may call."""
-    side_outputs: OpenSideOutputs = field(default_factory=OpenSideOutputs, compare=False)
-
-    @property
-    def place(self) -> CopyPlace:
-        """Where RocksDB copies are."""
-        return self.copies or InState(self.directory)
 
 
 class WorkerTask:
@@ -270,6 +231,10 @@ class WorkerTask:
         found += [{"learned": learned}] if (learned := self.learned.note()) else []
         found += [{"measures": to_json(taken)}] if (taken := self.measures.taken()) else []
         return found
+
+    def note(self, **about: Any) -> None:
+        """Tell the driver something, unless it is empty."""
+        self._notes += [about] if all(about.values()) else []
 
     @contextmanager
     def level(self, number: int, rows: int) -> Generator[None]:

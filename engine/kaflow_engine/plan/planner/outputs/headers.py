@@ -12,9 +12,16 @@ from kaflow_engine.sql.syntax import at_line
 
 
 def wrong_headers(spec: PipelineSpec, output: OutputParts) -> Iterator[ModelError]:
-    """Yield an error for headers that are of no type which records can have, and for a header of
-    operations where rows have none."""
+    """Yield an error for headers that are of no type which records can have, and for one of
+    operations or of traces where rows have none."""
     yield from _wrong_operation(spec, output)
+    if output.write.output.trace_context and output.headers is None:
+        yield ModelError(
+            "'trace_context' is for rows that are made of a record each, and those of this output "
+            "are of groups or of tables",
+            spec.place(*output.write.at, "trace_context"),
+            "remove it",
+        )
     start = spec.place(*output.write.query_at)
     for branch in output.branches:
         headers = branch.shape.headers

@@ -57,9 +57,9 @@ class BranchParts:
 
     @property
     def headers(self) -> tuple[Expr, ...]:
-        """What the headers of joined rows are."""
-        headers = self.shape.headers
-        return () if headers is None or self.groups else (headers.expr,)
+        """What the headers of joined rows are, where that may fail."""
+        headers, made = self.shape.headers, self.write.output.trace_context
+        return () if headers is None or self.groups or made else (headers.expr,)
 
     @property
     def gathered(self) -> tuple[GroupParts, ...]:
