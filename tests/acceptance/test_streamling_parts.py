@@ -59,10 +59,6 @@ def topics(broker, registry):
     for op, *values in EVENTS:
         headers = [("dbz.op", op.encode())]
         producer.produce("app.events", avro(schema, *values), str(values[0]), headers=headers)
-    new_topic(broker.settings, "orders_live", 1)
-    schema = registered(registry, "orders_live", ("id", "long"), ("amount", "double"))
-    for number in (29, 30):
-        producer.produce("orders_live", avro(schema, number, 0.5), str(number))
     time = 1_767_225_600_000
     for topic, found in CHANGES.items():
         new_topic(broker.settings, topic, 1)
@@ -115,8 +111,6 @@ def written(unique):
         + "".join(part(title, unique) for title in tables)
         + f"{known}sinks:\n"
         + "".join(stored.format(name, unique) for name in ("vip_orders", "known_orders")),
-        "handed_over": f"sources:\n{part('hybrid source', unique)}sinks:\n"
-        + stored.format("orders", unique).replace("table: orders", "table: handed_over"),
         "archived": f"sources:\n{part('hybrid source', unique)}sinks:\n"
         + stored.format("orders", unique),
     }
@@ -173,7 +167,6 @@ def test_parts_run(broker, registry, postgres, clickhouse, spark, topics, tmp_pa
             "vip_orders": [(1, "ann"), (3, "ann")],
             "known_orders": [(2, "bob")],
             "orders": [(n, n / 2) for n in range(30)],
-            "handed_over": [*((n, n / 2) for n in range(29)), (29, 0.5), (30, 0.5)],
         }.items():
             found = connection.execute(f"SELECT * FROM {unique}.{table} ORDER BY 1").fetchall()
             assert [row[: len(rows[0])] for row in found] == rows, table

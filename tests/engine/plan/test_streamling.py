@@ -107,6 +107,7 @@ def test_where_the_topic_of_a_hybrid_source_begins(
     live = {"source_type": "kafka", "topic": "t", "data_format": "json", "start_at": start}
     source = {
         "type": "hybrid",
+        "primary_key": "id",
         "schema": {"id": "BIGINT"},
         "bounded_sources": [{"source_type": "clickhouse", "table_name": "a"}],
         "unbounded_source": live,
@@ -117,6 +118,22 @@ def test_where_the_topic_of_a_hybrid_source_begins(
     assert isinstance(found, HybridSourceSpec)
     assert found.handover.model_dump(exclude_none=True) == handover
     assert found.may_repeat is ("start_at" in handover)
+    assert (found.primary_key, found.operation) == (("id",), "header:dbz.op")
+
+
+def test_tables_without_a_topic_have_inserts_alone(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    source = {
+        "type": "hybrid",
+        "primary_key": "id",
+        "schema": {"id": "BIGINT"},
+        "bounded_sources": [{"source_type": "clickhouse", "table_name": name} for name in "ab"],
+        "unbounded_source": {"source_type": "kafka", "topic": "t", "data_format": "json"},
+    }
+    sinks = {"out": {"type": "blackhole", "from": "orders"}}
+    path.write_text(yaml.safe_dump({"sources": {"orders": source}, "sinks": sinks}))
+    found = loaded(path, {"streamling.job_mode": "true"}).sources["orders"]
+    assert (found.primary_key, found.operation) == ((), None)
 
 
 def test_what_is_read_of_the_parts_of_a_hybrid_source(tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ def names_of_sources(tree: Entries) -> Iterator[ModelError]:
 
 
 def records_of_sources(tree: Entries) -> Iterator[ModelError]:
-    """Records of sources have no keys and no headers, whichever way they are read."""
+    """Records of sources have no keys and no headers, whichever way they are read; but for those of
+    a topic behind phases."""
     for name, path, said in (*sources_of(tree), *_readings(tree)):
         called = brief(name)
         keyed = is_said(said, "primary_key") or "primary_key" in said.misspelled
@@ -76,7 +77,8 @@ def records_of_sources(tree: Entries) -> Iterator[ModelError]:
                 place(tree, (*path, "table")),
                 "add primary_key: [<column>]",
             )
-        if (text_at(said, "operation") or "").startswith("header:"):
+        topic_follows = text_at(said, "type") == "hybrid" and is_said(said, "topic")
+        if (text_at(said, "operation") or "").startswith("header:") and not topic_follows:
             yield ModelError(
                 f"the operation of '{called}' cannot be in a header: records of a source have none",
                 place(tree, (*path, "operation")),

@@ -21,6 +21,7 @@ from kaflow_engine.model.streamling.node_specs import (
 from kaflow_engine.model.streamling.specs import (
     DynamicTable,
     HandlerTransform,
+    HybridSource,
     KafkaSource,
     PostgresAggregateSink,
     ScriptTransform,
@@ -125,8 +126,13 @@ def key_behind(sql: SqlText, key: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found) if all(found) else ()
 
 
-def rows_of(graph: Graph) -> Mapping[str, Rows]:
-    """Return what comes out of each source and transform."""
+def rows_of(graph: Graph, *, job: bool = False) -> Mapping[str, Rows]:
+    """Return what comes out of each source and transform.
+
+    Args:
+        graph: The nodes.
+        job: Hybrid sources end with their tables.
+    """
     topics: dict[str, set[Kind]] = {}
     keys: dict[str, set[tuple[str, ...]]] = {}
     for node in graph.nodes.values():
@@ -137,10 +143,26 @@ def rows_of(graph: Graph) -> Mapping[str, Rows]:
         topic: "rows" if len(keys[topic]) > 1 else next(kind for kind in _FIRST if kind in asked)
         for topic, asked in topics.items()
     }
+    first = {name: _of_source(graph, node, kinds, job=job) for name, node in graph.nodes.items()}
     found: dict[str, Rows] = {}
     for name, node in graph.nodes.items():
-        found[name] = _rows(node, found, kinds, key_of_source(graph, node))
+        found[name] = _rows(node, found, first[name], key_of_source(graph, node))
     return found
+
+
+def _of_source(graph: Graph, node: Node, topics: Mapping[str, Kind], *, job: bool) -> Kind:
+    """Return how a source is read; what is none has nothing but inserts of its own."""
+    match node.spec:
+        case KafkaSource(topic=topic):
+            return topics[topic]
+        case HybridSource() if (
+            node.spec.unbounded_source and not job
+        ):  # rows of its tables have no header, and are inserts
+            return _read_as(graph, node)
+        case PluginNodeSpec() if node.section == "sources" and _says_operation(node.spec):
+            return "rows"
+        case _:
+            return "inserts"
 
 
 _FIRST: tuple[Kind, ...] = ("rows", "table", "changes")
@@ -219,15 +241,9 @@ def _same(asked: tuple[str, ...], key: tuple[str, ...]) -> bool:
     return not asked or {each.lower() for each in asked} == {each.lower() for each in key}
 
 
-def _rows(
-    node: Node, known: Mapping[str, Rows], topics: Mapping[str, Kind], key: tuple[str, ...]
-) -> Rows:
+def _rows(node: Node, known: Mapping[str, Rows], first: Kind, key: tuple[str, ...]) -> Rows:
     before = [known[name] for name in node.reads if name in known]
     match node.spec:
-        case KafkaSource(topic=topic):
-            return Rows(kind=topics[topic], key=key)
-        case PluginNodeSpec() if node.section == "sources":
-            return Rows(kind="rows" if _says_operation(node.spec) else "inserts", key=key)
         case SqlTransform() if node.sql is not None:
             return Rows(kind=_of_query(facts_of(node.sql), before), key=_key(node, before))
         case DynamicTable():
@@ -236,7 +252,7 @@ def _rows(
             own = node.spec.primary_key or before[0].key
             return Rows(kind=before[0].kind, key=own)
         case _:
-            return Rows(kind="inserts", key=key)
+            return Rows(kind=first, key=key)
 
 
 def _says_operation(spec: PluginNodeSpec) -> bool:

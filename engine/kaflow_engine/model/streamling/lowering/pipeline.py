@@ -89,7 +89,12 @@ def _lowered(graph: Graph, settings: Settings) -> Lowering:
         for node in (*graph.nodes.values(), *graph.sinks)
         if isinstance(node.spec, KafkaSource | KafkaSink)
     }
-    work = Lowering(graph=graph, rows=rows_of(graph), settings=settings, parts=Parts(taken=topics))
+    work = Lowering(
+        graph=graph,
+        rows=rows_of(graph, job=settings.job_mode),
+        settings=settings,
+        parts=Parts(taken=topics),
+    )
     for node in graph.nodes.values():
         (lower_source if node.section == "sources" else lower_transform)(work, node)
     for node in graph.sinks:

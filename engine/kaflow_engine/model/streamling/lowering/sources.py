@@ -8,7 +8,7 @@ from kaflow_engine.model.configuration.streamling.names import plugin_id
 from kaflow_engine.model.streamling.lowering.context import Lowering, placed
 from kaflow_engine.model.streamling.lowering.parts import said
 from kaflow_engine.model.streamling.node_specs import PluginNodeSpec
-from kaflow_engine.model.streamling.operations import OPERATION
+from kaflow_engine.model.streamling.operations import OPERATION, Rows
 from kaflow_engine.model.streamling.specs import (
     AnySource,
     ClickHouseSource,
@@ -32,7 +32,7 @@ _SAID = f"decode(_headers['{HEADER}'])"
 _OF_HEADER = (
     f"CASE coalesce({_SAID}, 'c') WHEN 'c' THEN 'i' WHEN 'r' THEN 'i' WHEN 'i' THEN 'i' "
     "WHEN 'u' THEN 'u' WHEN 'd' THEN 'd' "
-    f"ELSE error('unknown operation in the header {HEADER}: ' || {_SAID}) END AS {OPERATION}"
+    f"ELSE error('unknown operation in the header {HEADER}: ' || {_SAID}) END"
 )
 
 
@@ -93,7 +93,10 @@ def _kafka(work: Lowering, node: Node, spec: KafkaSource) -> None:
     _one_reading(work, node, spec)
     work.parts.topics.setdefault(spec.topic, said(node.place(), about))
     work.read[node.name] = spec.topic
-    beside = [*([] if changes else [_OF_HEADER]), *(_METADATA if spec.include_metadata else ())]
+    beside = [
+        *([] if changes else [f"{_OF_HEADER} AS {OPERATION}"]),
+        *(_METADATA if spec.include_metadata else ()),
+    ]
     if not beside and spec.filter is None and node.name == spec.topic:
         work.called[node.name] = spec.topic
         return
@@ -160,16 +163,24 @@ def _source(
     condition: str | None = None,
 ) -> None:
     """Add a source that is no topic, and a relation where some of its columns or rows are meant."""
-    name = work.parts.free(f"{node.name}.all" if columns or condition else node.name)
+    chosen = ", ".join(quoted(column) for column in columns) or "*"
+    some = f" WHERE {condition}" if condition else ""
+    _chosen(work, node, source, (chosen, some) if columns or condition else None)
+
+
+def _chosen(
+    work: Lowering, node: Node, source: Mapping[str, object], query: tuple[str, str] | None
+) -> None:
+    """Add a source, and a relation of what is selected of it, and where; None: it is all."""
+    name = work.parts.free(f"{node.name}.all" if query else node.name)
     work.parts.sources[name] = said(node.place(), source)
     work.read[node.name] = name
     work.called[node.name] = name
-    if columns or condition:
-        chosen = ", ".join(quoted(column) for column in columns) or "*"
-        query = f"SELECT {chosen} FROM {quoted(name)}"
-        query += f" WHERE {condition}" if condition else ""
+    if query is not None:
+        chosen, some = query
         relation = work.parts.free(node.name)
-        work.relation(node, relation, {"query": placed(node, "columns", query)})
+        text = f"SELECT {chosen} FROM {quoted(name)}{some}"
+        work.relation(node, relation, {"query": placed(node, "columns", text)})
         work.called[node.name] = relation
 
 
@@ -200,6 +211,7 @@ def _hybrid(work: Lowering, node: Node, spec: HybridSource) -> None:
         _clickhouse(work, node, table)
         return
     registered = live is not None and live.data_format == "avro" and not job
+    rows = work.rows[node.name]
     if not spec.schema_ and not registered:
         work.refuse(
             node,
@@ -244,4 +256,26 @@ def _hybrid(work: Lowering, node: Node, spec: HybridSource) -> None:
     chosen = columns.pop() if len(columns) == 1 else ()
     # Rows of the tables are partition 0 of the source, and have filters of their own.
     some = f"_partition = 0 OR ({live.filter})" if live and not job and live.filter else None
-    _source(work, node, source, chosen, some)
+    if rows.kind == "rows":
+        listed = ", ".join(quoted(column) for column in chosen) or "*"
+        _chosen(work, node, source, _with_operation(listed, some, rows))
+    else:
+        _source(work, node, {**source, **_changes(rows)}, chosen, some)
+
+
+def _changes(rows: Rows) -> Mapping[str, object]:
+    """Return what says of records which changes they are, where the engine is to know it."""
+    if rows.kind == "inserts":
+        return {}
+    table = {"table": True} if rows.kind == "table" else {}
+    return {**table, "primary_key": list(rows.key), "operation": f"header:{HEADER}"}
+
+
+def _with_operation(listed: str, some: str | None, rows: Rows) -> tuple[str, str]:
+    """Return what is selected with `_gs_op` as a column, and where: by a filter an update that
+    does not pass deletes, and a delete always passes."""
+    if some is None or not rows.key:
+        where = f" WHERE {some}" if some else ""
+        return f"{listed}, {_OF_HEADER} AS {OPERATION}", where
+    now = f"CASE WHEN {_OF_HEADER} = 'u' AND ({some}) IS NOT TRUE THEN 'd' ELSE {_OF_HEADER} END"
+    return f"{listed}, {now} AS {OPERATION}", f" WHERE ({some}) OR {_OF_HEADER} <> 'i'"
