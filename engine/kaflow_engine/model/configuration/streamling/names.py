@@ -28,9 +28,9 @@ KNOWN: Mapping[tuple[str, ...], str] = {
         for section in ("clickhouse_source", "clickhouse_sink")
         for name, text in _CLICKHOUSE.items()
     },
-    ("clickhouse_source", "page_size"): "",
-    ("clickhouse_sink", "compression"): "",
-    ("clickhouse_sink", "compression_level"): "",
+    ("clickhouse_source", "page_size"): "10000000",
+    ("clickhouse_sink", "compression"): "none",
+    ("clickhouse_sink", "compression_level"): "6",
     ("postgres_sink", "host"): "127.0.0.1",
     ("postgres_sink", "port"): "5432",
     ("postgres_sink", "user"): "graph-node",
@@ -49,19 +49,19 @@ KNOWN: Mapping[tuple[str, ...], str] = {
     ("open_telemetry_metrics", "batch_interval_secs"): "",
     ("open_telemetry_metrics", "global_tags"): "",
     ("application_id",): "",
-    ("checkpoint_interval_sec",): "",
-    ("enforce_primary_keys",): "",
-    ("internal_buffer_size",): "",
-    ("plugin", "channel_capacity"): "",
+    ("checkpoint_interval_sec",): "5",
+    ("enforce_primary_keys",): "false",
+    ("internal_buffer_size",): "10",
+    ("plugin", "channel_capacity"): "50",
     ("plugin", "path"): "",
     ("plugin", "preprocessor_ids"): "",
     ("plugin", "side_output_ids"): "",
-    ("print_sink", "sample_every"): "",
-    ("record_batch_interval_ms",): "",
-    ("record_batch_size",): "",
+    ("print_sink", "sample_every"): "1",
+    ("record_batch_interval_ms",): "100",
+    ("record_batch_size",): "1000",
     ("state_backend", "backend_type"): "InMemory",
 }
-"""By name: what Streamling has unless it is said, as far as it matters here; empty: nothing."""
+"""By name: what Streamling has unless it is said; empty: nothing."""
 
 NUMBERS = (
     *("batch_interval_secs", "buffer_size", "operator_timeout_sec", "page_size", "port"),
@@ -102,7 +102,10 @@ NOT_HERE: Mapping[tuple[str, ...], str] = {
         "state_backend",
         "backend_type",
     ): "state is in the state directory; positions are written there, too",
-    ("clickhouse_source", "page_size"): "the size of pages follows their time, or is that",
+    (
+        "clickhouse_source",
+        "page_size",
+    ): "rows of a page; beyond what one may have, they follow its time",
     ("external_http_handler", "trigger_max_count"): "rows of a request, unless batch_size says it",
     ("external_http_handler", "buffer_size"): "requests of a task at once",
     ("external_http_handler", "operator_timeout_sec"): "how long an answer is waited for",

@@ -33,6 +33,13 @@ _OF_CLUSTERS = (
 SINKS = "kafka_sink"
 """What the cluster of sinks is called, where it is another one than that of sources."""
 _KAFKA = ("kafka_source", SINKS)
+_OVERRIDES: Mapping[str, tuple[str, ...]] = {
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": ("open_telemetry_metrics", "ingestion_endpoint"),
+    "OTEL_EXPORTER_OTLP_PROTOCOL": ("open_telemetry_metrics", "endpoint_protocol"),
+}
+"""Variables of OpenTelemetry that stand above settings."""
+_METRICS_PATH = "/v1/metrics"
+"""What an endpoint of metrics ends with; ours is that of traces, too, and has no such end."""
 
 Values = Mapping[tuple[str, ...], Scalar]
 """Settings by their names, each with where it stands."""
@@ -71,10 +78,12 @@ def settings_layers(environment: Mapping[str, str], root: Entries | None) -> Lay
         return Layers(defaults=nothing, said=nothing, mistakes=())
     mistakes = [*_unknown(said), *_wrong_values(said)]
     embedded = {name: _scalar(text, _DEFAULT) for name, text in KNOWN.items() if text}
-    level = environment.get("RUST_LOG")
-    if level:
+    if level := environment.get("RUST_LOG"):
         at = Location("environment RUST_LOG")
         said = {("log_level",): _scalar(_level(level), at), **said}
+    for variable, name in _OVERRIDES.items():
+        if text := environment.get(variable):
+            said = {**said, name: _scalar(text, Location(f"environment {variable}"))}
     whole = {**embedded, **said}
     return Layers(
         defaults=_tree(_translated(embedded, embedded)),
@@ -205,6 +214,8 @@ def _converted(name: tuple[str, ...], value: Scalar) -> Scalar:
     match name[-1]:
         case "security_protocol":
             return _scalar(text.upper(), value.at)
+        case "ingestion_endpoint":
+            return _scalar(text.rstrip("/").removesuffix(_METRICS_PATH), value.at)
         case "endpoint_protocol":
             return _scalar(text.partition("/")[0], value.at)
         case "batch_interval_secs":

@@ -25,6 +25,7 @@ class Settings:
     """Seconds that an answer is waited for."""
     job_mode: bool = False
     page_size: int | None = None
+    """Rows of a page; None: as many as take a moment."""
     sample_every: int = 1
     """Of so many rows one is printed."""
     sink_cluster: str | None = None
@@ -38,7 +39,7 @@ class Settings:
             text = str(variables.get(SETTINGS + name, ""))
             return min(int(text), most) if text.isdecimal() else None
 
-        pages = number("clickhouse_source.page_size", LARGEST)
+        pages = number("clickhouse_source.page_size", LARGEST + 1)
         default = Settings()
         return Settings(
             most_rows=number("external_http_handler.trigger_max_count", 10_000)
@@ -48,7 +49,7 @@ class Settings:
             job_mode=str(variables.get(f"{SETTINGS}job_mode", "")).lower() == "true",
             sink_cluster=str(variables.get(f"{SETTINGS}kafka_sink.cluster", "")) or None,
             sample_every=number("print_sink.sample_every", 2**31) or default.sample_every,
-            page_size=None if pages is None else max(SMALLEST, pages),
+            page_size=None if pages is None or pages > LARGEST else max(SMALLEST, pages),
         )
 
 
