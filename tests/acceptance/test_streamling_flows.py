@@ -132,8 +132,10 @@ def test_each_flow_runs(broker, postgres, clickhouse, tmp_path, unique):
     pushed = [json.loads(request.body) for request in requests]
     told = {"c": "i"}
     assert pushed == [
-        {**row, "_gs_op": told.get(op, op), "name": f"order {row['id']}"} for op, row in ORDERS
+        {"metadata": {"op": told.get(op, op)}, "data": {**row, "name": f"order {row['id']}"}}
+        for op, row in ORDERS
     ]
+    assert {request.headers["X-Team"] for request in requests} == {"orders"}
     published = read_all(broker.settings, f"{unique}.paid").to_pylist()
     sent = Counter(
         ({h["key"]: h["value"] for h in each["headers"]}["dbz.op"], each["value"].decode())

@@ -17,7 +17,7 @@ class JsonRow(NamedTuple):
     """What happens to a row."""
 
     operation: str
-    """`insert` where each row is one more; else `upsert` or `delete`."""
+    """`insert` where each row is one more; else `upsert` or `delete`; or what a column says."""
     key: str | None
     row: str | None
     """JSON text, as a topic would have it; None of a row that goes."""
@@ -29,7 +29,10 @@ def with_row(about: Mapping[str, str | None], row: str) -> str:
 
 
 def json_rows(
-    output: Output, rows: "pa.Table", form: Literal["json", "json_spaced"] = "json"
+    output: Output,
+    rows: "pa.Table",
+    form: Literal["json", "json_spaced"] = "json",
+    op_column: str | None = None,
 ) -> Iterator[JsonRow]:
     """Yield the rows of an output in their order.
 
@@ -37,13 +40,16 @@ def json_rows(
         output: Which one.
         rows: Its columns, with those of `flow.records` that say what happens to a row.
         form: Of their values.
+        op_column: The column that says the operation where it has a value, and is not in the row.
     """
     from kaflow_engine.duck.queries import query
 
-    encoder = format_of(form).encoder(output.columns, None)
-    value = encoder.sql({column.name: identifier(column.name) for column in output.columns})
+    own = tuple(column for column in output.columns if column.name != op_column)
+    value = format_of(form).encoder(own, None).sql({c.name: identifier(c.name) for c in own})
     columns = f"{value} AS value, {identifier(KEY)} AS key, {identifier(DELETED)} AS deleted"
+    columns += f", {'NULL' if op_column is None else identifier(op_column)} AS operation"
     stays = "upsert" if output.changes else "insert"
     for row in query(f"SELECT {columns} FROM rows", rows).to_pylist():
         gone = row["deleted"]
-        yield JsonRow("delete" if gone else stays, row["key"], None if gone else row["value"])
+        operation = row["operation"] or ("delete" if gone else stays)
+        yield JsonRow(operation, row["key"], None if gone else row["value"])

@@ -2,6 +2,7 @@
 # pyright: basic
 
 import builtins
+import logging
 import random
 from dataclasses import replace
 
@@ -100,7 +101,7 @@ def test_a_key_must_be_unique_and_the_table_there(postgres, unique):
         Table(postgres, f"{unique}x.t", create=False).begin()
 
 
-def test_a_schema_is_created_with_its_table_by_who_may(postgres, unique):
+def test_a_schema_is_created_with_its_table_by_who_may(postgres, unique, caplog):
     run(postgres, f"CREATE ROLE {unique} LOGIN PASSWORD 'secret-of-role'")
     table = Table(postgres, f"{unique}.t")
     mine = table.output
@@ -110,8 +111,10 @@ def test_a_schema_is_created_with_its_table_by_who_may(postgres, unique):
         table.begin()
     assert caught.value.hint == f'run CREATE SCHEMA "{unique}"'
     table.output = mine
-    table.begin()
-    table.begin()
+    with caplog.at_level(logging.INFO, "kaflow.postgres"):
+        table.begin()
+        table.begin()
+    assert [record.getMessage() for record in caplog.records] == [f"created table '{unique}.t'"]
 
 
 def test_a_login_without_rights(postgres, unique):

@@ -57,6 +57,7 @@ def send(
     changes: bool = False,
     answers: Answers = NO_ANSWERS,
     about: Mapping[str, Any] = {},
+    said: Mapping[str, Any] = {},
 ) -> tuple[Refused, ...]:
     connection = WebhookConnection.model_validate({"url": url, **about})
     output = Output(
@@ -64,7 +65,7 @@ def send(
         place="webhook:rows",
         columns=COLUMNS,
         changes=changes,
-        settings={"connection": "alerts", "batch": batch},
+        settings={"connection": "alerts", "batch": batch, **said},
         connection=connection.settings,
     )
     outlet = sink_kind("webhook").outlet
@@ -115,8 +116,9 @@ def test_rows_that_change_say_what_happens(receiver: Receiver) -> None:
 
 def test_who_sends_is_in_headers_and_a_signature(receiver: Receiver) -> None:
     about = {"headers": {"Authorization": "Bearer word-of-hook"}, "secret": "word-of-signature"}
-    send(receiver.url, rows(1), about=about)
+    send(receiver.url, rows(1), about=about, said={"headers": '{"X-Team": "a"}'})
     (request,) = receiver.requests
+    assert request.headers["X-Team"] == "a"
     assert request.headers["Authorization"] == "Bearer word-of-hook"
     signature = hmac.new(b"word-of-signature", request.body, hashlib.sha256).hexdigest()
     assert request.headers["X-Kaflow-Signature"] == f"sha256={signature}"

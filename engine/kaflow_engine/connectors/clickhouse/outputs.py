@@ -1,5 +1,6 @@
 """ClickHouse tables as outputs: what tasks write, what the driver opens, fences and checks."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ from kaflow_engine.connectors.contract import (
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.tables.ledger import LedgerTable, write_slots
 from kaflow_engine.connectors.tables.retries import with_retries
+
+LOGGER = logging.getLogger("kaflow.clickhouse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ def _create(output: Output) -> None:
     """Create the table where that is asked for, and the ledger."""
     if not require_fit(output):
         Server.of(output).run("creating the table", table_ddl(output))
+        LOGGER.info("created table '%s'", output.settings["table"])
     ledger = Ledger(output, Owner(state="", generation=0))
     if not ledger.exists():
         ledger.create()

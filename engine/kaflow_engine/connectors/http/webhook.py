@@ -38,5 +38,12 @@ class Webhooks:
         return CAPABILITIES
 
     def unfit(self, columns: Sequence[Column], settings: Settings) -> Sequence[Unfit]:
-        """Return nothing: every row has a JSON form."""
+        """Return what is wrong with the column of operations; every row has a JSON form."""
+        column = settings.get("op_column")
+        if column is None:
+            return ()
+        if settings.get("envelope") != "metadata":
+            return (Unfit(why="'op_column' is of an envelope", hint="add envelope: metadata"),)
+        if column not in {each.name for each in columns}:
+            return (Unfit(why=f"its rows have no column '{column}'", hint="correct op_column"),)
         return ()

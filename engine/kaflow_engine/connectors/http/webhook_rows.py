@@ -1,5 +1,6 @@
 """Webhooks as outputs: the rows of a task, as requests."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -44,7 +45,9 @@ class WebhookRows(UnheldRows):
             HttpUnfit: The address or the login is not what the server wants.
         """
         endpoint = _endpoint(self.output)
-        texts = [_text(row, self.output) for row in json_rows(self.output, part.rows)]
+        column = self.output.settings.get("op_column")
+        found = json_rows(self.output, part.rows, op_column=None if column is None else str(column))
+        texts = [_text(row, self.output) for row in found]
         refused: list[Refused] = []
         for slot, places in sorted(slots_of(part.rows).items()):
             name = f"{self.output.name}/{slot}"
@@ -75,15 +78,21 @@ class WebhookRows(UnheldRows):
         return found
 
 
+_LETTERS = {"insert": "i", "upsert": "u", "delete": "d"}
+
+
 def _endpoint(output: Output) -> Endpoint:
     """Return where rows are sent: to an address of the output's own, as its connection says, if it
     has one."""
-    url = output.settings.get("url")
+    url, headers = output.settings.get("url"), output.settings.get("headers")
     if url is None:
-        return Endpoint.of(str(output.settings["connection"]), output.connection)
-    known = output.connection or WebhookConnection(url=str(url)).settings
-    found = Endpoint.of(output.name.partition(":")[2], {**known, "url": str(url)})
-    return replace(found, remedy="correct `url` of the output")
+        found = Endpoint.of(str(output.settings["connection"]), output.connection)
+    else:
+        known = output.connection or WebhookConnection(url=str(url)).settings
+        found = Endpoint.of(output.name.partition(":")[2], {**known, "url": str(url)})
+        found = replace(found, remedy="correct `url` of the output")
+    own: dict[str, str] = {} if headers is None else json.loads(str(headers))
+    return replace(found, headers={**found.headers, **own})
 
 
 def _send(
@@ -121,7 +130,13 @@ def _keep(part: TaskPart, name: str, rows: int, refused: Sequence[Refused]) -> N
 
 
 def _text(row: JsonRow, output: Output) -> str:
-    """Return what is sent of a row: it itself where it stays, else what happens to it."""
+    """Return what is sent of a row: it itself where it stays, else what happens to it; or both in
+    an envelope."""
+    if output.settings.get("envelope") == "metadata":
+        about: dict[str, str | None] = {"op": _LETTERS.get(row.operation, row.operation)}
+        if row.row is None:
+            about["key"] = row.key
+        return f'{{"metadata": {json.dumps(about)}, "data": {row.row or "null"}}}'
     if not output.changes and row.row is not None:
         return row.row
     return with_row({"op": row.operation, "key": row.key}, row.row or "null")

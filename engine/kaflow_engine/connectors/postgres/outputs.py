@@ -1,5 +1,6 @@
 """Postgres tables as outputs: what tasks write, what the driver opens, fences and checks."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,8 @@ from kaflow_engine.connectors.tables.retries import with_retries
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+LOGGER = logging.getLogger("kaflow.postgres")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,8 @@ def _create(connection: "Connection[Any]", output: Output) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         for ddl in wanted:
             connection.execute(statement(ddl))
+    if not there:
+        LOGGER.info("created table '%s'", output.settings["table"])
 
 
 def _keep_before(connection: "Connection[Any]", output: Output, ledger: Ledger) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from kaflow_engine.masking import is_secret
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import (
     Filled,
@@ -67,6 +68,19 @@ def http_headers(given: dict[str, str]) -> dict[str, str]:
     """Refuse headers that no request can have, or that each request has of its own."""
     for name, value in given.items():
         require_header(name, value, lambda each: each in _OF_EACH_REQUEST)
+    return given
+
+
+def public_headers(given: dict[str, str], *, instead: str) -> dict[str, str]:
+    """Refuse headers that no request can have, and those that are secrets.
+
+    Args:
+        given: Headers that everyone may know.
+        instead: Where a secret belongs; `{name}` is the header.
+    """
+    for name in http_headers(given):
+        if is_secret(name):
+            raise refuse(f"cannot have '{name}', which is a secret", instead.format(name=name))
     return given
 
 

@@ -1,5 +1,6 @@
 """Outputs whose kind of sink a file names by `type`: the settings of each kind."""
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, ClassVar, Literal
@@ -14,6 +15,7 @@ from kaflow_engine.model.outputs.connected_specs import (
     IcebergSpec,
     PostgresSpec,
 )
+from kaflow_engine.model.outputs.connection_specs import public_headers
 from kaflow_engine.model.outputs.output_specs import (
     ListedOutputSpec,
     ListedPart,
@@ -114,6 +116,15 @@ class WebhookSpec(NamedSinkSpec, ConnectedSinkSpec):
     """An address that everyone may know, instead of that of a connection."""
     batch: Annotated[int, Field(gt=0, le=10_000)] | None = None
     """Most rows of a request, which is then a list; None: a request is one row."""
+    headers: Annotated[dict[str, str], AfterValidator(partial(public_headers, instead=_LOGIN))] = (
+        Field(default={})
+    )
+    """Of each request, beside those of the connection; everyone may know them."""
+    envelope: Literal["none", "metadata"] = "none"
+    """Whether a row is itself, or stands in `{"metadata": {"op": "i"}, "data": …}`; `u` and `d` of
+    rows that replace each other and go."""
+    op_column: Filled | None = None
+    """The column that says what `op` of the envelope is, and is then not in the row."""
 
     @property
     def is_reached(self) -> bool:
@@ -123,8 +134,14 @@ class WebhookSpec(NamedSinkSpec, ConnectedSinkSpec):
     @property
     def settings(self) -> Mapping[str, str | int | bool | None]:
         """What the plan keeps."""
-        address = {} if self.url is None else {"url": self.url}
-        return {"connection": self.connection, "batch": self.batch, **address}
+        own: dict[str, str | int | bool | None] = {
+            "url": self.url,
+            "headers": json.dumps(self.headers, sort_keys=True) if self.headers else None,
+            "envelope": None if self.envelope == "none" else self.envelope,
+            "op_column": self.op_column,
+        }
+        said = {key: value for key, value in own.items() if value is not None}
+        return {"connection": self.connection, "batch": self.batch, **said}
 
 
 class CommandSpec(NamedSinkSpec, ConnectedSinkSpec):

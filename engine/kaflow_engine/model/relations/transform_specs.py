@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
-from kaflow_engine.masking import is_secret
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Filled, public_url, refuse
-from kaflow_engine.model.outputs.connection_specs import http_headers
+from kaflow_engine.model.outputs.connection_specs import http_headers, public_headers
 from kaflow_engine.model.plugin_options import Option, PluginName
 from kaflow_engine.model.relations.dynamic_table_specs import DynamicTableSpec
 from kaflow_engine.model.relations.relation_specs import RelationSpec
@@ -19,6 +18,8 @@ _TYPES = ("dynamic_table", "handler", "script")
 _QUERY = f"{CHOICE}query"
 
 SECRET_HEADERS = "write secret_headers: {Authorization: <secret>}"
+ITS_SECRET = "write secret_headers: {{{name}: <one of secrets in the configuration>}}"
+"""Where a header that is a secret belongs."""
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -80,22 +81,15 @@ class ScriptSpec(TransformSpec):
     the file."""
 
 
-def public_headers(given: dict[str, str]) -> dict[str, str]:
-    """Refuse headers that no request can have, and those that are secrets."""
-    for name in http_headers(given):
-        if is_secret(name):
-            hint = f"write secret_headers: {{{name}: <one of secrets in the configuration>}}"
-            raise refuse(f"cannot have '{name}', which is a secret", hint)
-    return given
-
-
 class HandlerSpec(TransformSpec):
     """An HTTP service that is asked about each row."""
 
     type: Literal["handler"]
     url: Annotated[Filled, AfterValidator(partial(public_url, instead=SECRET_HEADERS))]
     """Of the service; everyone may know it."""
-    headers: Annotated[dict[str, str], AfterValidator(public_headers)] = Field(default={})
+    headers: Annotated[
+        dict[str, str], AfterValidator(partial(public_headers, instead=ITS_SECRET))
+    ] = Field(default={})
     """Of each request, such as `X-Tenant`; everyone may know them."""
     secret_headers: Annotated[dict[str, Filled], AfterValidator(http_headers)] = Field(default={})
     """Headers such as `Authorization`: each value is the name of one of `secrets` in the

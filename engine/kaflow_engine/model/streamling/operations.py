@@ -143,10 +143,10 @@ def rows_of(graph: Graph, *, job: bool = False) -> Mapping[str, Rows]:
         topic: "rows" if len(keys[topic]) > 1 else next(kind for kind in _FIRST if kind in asked)
         for topic, asked in topics.items()
     }
-    first = {name: _of_source(graph, node, kinds, job=job) for name, node in graph.nodes.items()}
     found: dict[str, Rows] = {}
     for name, node in graph.nodes.items():
-        found[name] = _rows(node, found, first[name], key_of_source(graph, node))
+        first = _of_source(graph, node, kinds, job=job)
+        found[name] = _rows(node, found, first, key_of_source(graph, node))
     return found
 
 

@@ -7,8 +7,9 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from kaflow_engine.model.names import Filled, Topic, public_url, refuse
 from kaflow_engine.model.outputs.connected_specs import Comparison
+from kaflow_engine.model.outputs.connection_specs import public_headers
 from kaflow_engine.model.outputs.sink_names import clickhouse_table
-from kaflow_engine.model.relations.transform_specs import SECRET_HEADERS, public_headers
+from kaflow_engine.model.relations.transform_specs import ITS_SECRET, SECRET_HEADERS
 from kaflow_engine.model.spec import CHOICE, Spec, type_of
 from kaflow_engine.model.streamling.node_specs import (
     Columns,
@@ -126,7 +127,9 @@ class _ServiceSpec(ReadingSpec):
     """Something that is sent rows by HTTP."""
 
     url: Annotated[Filled, AfterValidator(partial(public_url, instead=SECRET_HEADERS))]
-    headers: Annotated[dict[str, str], AfterValidator(public_headers)] = Field(default={})
+    headers: Annotated[
+        dict[str, str], AfterValidator(partial(public_headers, instead=ITS_SECRET))
+    ] = Field(default={})
     one_row_per_request: bool = False
     payload_version: Literal["0", "1"] = "0"
 
@@ -184,7 +187,11 @@ class WebhookSink(_ServiceSpec):
 
     type: Literal["webhook"]
     url: Annotated[Filled, AfterValidator(partial(public_url, instead=_HANDLER))]
+    headers: Annotated[
+        dict[str, str], AfterValidator(partial(public_headers, instead=_HANDLER))
+    ] = Field(default={})
     skip_on_error: bool = False
+    """Accepted and without effect: rows that are refused are dead letters, and the others go on."""
 
 
 class PostgresSink(ReadingSpec):

@@ -186,27 +186,20 @@ def _kafka(work: Lowering, node: Node, spec: KafkaSink) -> None:
 
 
 def _webhook(work: Lowering, node: Node, spec: WebhookSink) -> None:
-    if spec.headers:
-        work.refuse(
-            node,
-            "headers",
-            f"'headers' of the sink '{node.name}' are not there yet",
-            "send rows through a handler, which has headers and secret_headers, to a blackhole",
-        )
-    if spec.payload_version == "1":
-        work.refuse(
-            node,
-            "payload_version",
-            f"'payload_version: 1' of the sink '{node.name}' is not there yet: a row is itself",
-            "remove it; or send rows through a handler, to a blackhole",
-        )
     single = spec.one_row_per_request
     about = {
         "type": "webhook",
         "name": node.name,
         "url": placed(node, "url", spec.url),
         "batch": None if single else min(spec.batch_size or work.settings.most_rows, 10_000),
+        "headers": placed(node, "headers", dict(spec.headers)) if spec.headers else None,
     }
+    if spec.payload_version == "1":
+        told = work.rows[spec.from_].kind == "rows"
+        about |= {
+            "envelope": placed(node, "payload_version", "metadata"),
+            "op_column": OPERATION if told else None,
+        }
     _write(work, node, about)
 
 
