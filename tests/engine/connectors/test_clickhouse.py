@@ -1,6 +1,7 @@
 """ClickHouse tables over its engine: changes, refused rows, tokens, fences, trouble."""
 # pyright: basic
 
+import json
 import random
 from dataclasses import replace
 
@@ -14,6 +15,16 @@ from kaflow_engine.model.columns import Column
 from tests.clickhouse_shim import PASSWORD, ClickHouseShim
 from tests.engine.connectors.clickhouse_here import Table
 from tests.engine.connectors.typed_output_here import OWNER
+
+PAIRS = (Column("k", "VARCHAR"), Column("d", "DECIMAL(38,10)"), Column("n", "INTEGER"))
+TWO = ("k", "d")
+
+
+def pair(text, number, n=None):
+    """Return the key of a row with both of its parts, and the row; None: it goes."""
+    key = json.dumps({"k": text, "d": number})
+    return key, None if n is None else [text, number, n]
+
 
 pytestmark = pytest.mark.services
 
@@ -213,3 +224,16 @@ def test_a_server_that_goes_and_comes_back(unique, monkeypatch):
         server.start()
         table.write(2, ("b", ["b", "2"]))
         assert table.rows("k, n") == [("a", 1), ("b", 2)]
+
+
+def test_rows_with_a_key_of_several_columns_are_replaced_and_go(clickhouse, unique):
+    table = Table(clickhouse, unique, PAIRS, key="_key", key_columns=TWO, changes=True)
+    table.begin()
+    long = "1234567890123456789012345678.1234567891"
+    table.write(1, pair("x", "1", "1"), pair("x", long, "2"), pair("y", "1", "3"))
+    written = table.write(2, pair("x", "1", "4"), pair("x", long), pair(None, "1", "5"))
+    assert table.rows("k, n", final=True) == [("x", 4), ("y", 3)]
+    assert [one.message for one in written.refused] == ["column 'k' is part of the key, and NULL"]
+    table.write(3, pair("y", "1"), pair("x", "1", "6"), pair("x", "1", "7"))
+    table.write(3, pair("y", "1"), pair("x", "1", "6"), pair("x", "1", "7"))
+    assert table.rows("k, n", final=True) == [("x", 7)]

@@ -60,8 +60,18 @@ UNFIT_CHANGES = [
         "ORDER BY `k`",
     ),
 ]
+UNFIT_PAIRS = [
+    (f"(k String, n Int32, {MORE}) {REPLACING.replace('BY k', 'BY (n, k)')}", None, ""),
+    (
+        f"(k String, n Int32, {MORE}) {REPLACING}",
+        "it is sorted by k, and the key of the rows is 'k', 'n'",
+        "ORDER BY (`k`, `n`)",
+    ),
+]
 CASES = [*((*each, {}) for each in UNFIT)]
 CASES += [(*each, {"key": "k", "changes": True}) for each in UNFIT_CHANGES]
+OF_PAIRS = {"key": "_key", "key_columns": ("k", "n"), "changes": True}
+CASES += [(*each, OF_PAIRS) for each in UNFIT_PAIRS]
 
 
 @pytest.mark.parametrize(("ddl", "said", "cure", "how"), CASES, ids=[each[0] for each in CASES])

@@ -13,7 +13,7 @@ from kaflow_engine.connectors.contract import Output, Refused
 from kaflow_engine.connectors.rows_in_notes import compressed
 from kaflow_engine.connectors.slots import Places
 from kaflow_engine.connectors.tables.columns import (
-    key_column,
+    key_columns,
     key_sql,
     with_key,
     written_columns,
@@ -60,23 +60,26 @@ class RowWriter:
             ClickHouseUnfit: It refuses all rows.
         """
         output, columns = self.output, written_columns(self.output)
-        rows, key = with_key(output, rows), key_column(output)
+        rows, keys = with_key(output, rows), key_columns(output)
         places, refused = sound_rows(output, rows, [*_faults(columns)])
-        if key is None:
+        if not keys:
             refused += self._blocks(rows, places, columns, "+")
         else:
             went = rows[DELETED].to_numpy()[places]
-            rows = self._versioned(rows, key)
+            rows = self._versioned(rows, keys)
             refused += self._blocks(rows, places[~went], columns, "+")
-            refused += self._blocks(rows, places[went], (key,), "-")
+            refused += self._blocks(rows, places[went], keys, "-")
         return sorted(refused, key=lambda one: one.row)
 
-    def _versioned(self, rows: pa.Table, key: Column) -> pa.Table:
+    def _versioned(self, rows: pa.Table, keys: Sequence[Column]) -> pa.Table:
         """Add the version, whether a row goes, and the key of those that do."""
-        keys = query(f"SELECT {key_sql(key)} AS key FROM rows", rows)["key"]
+        listed = (f"{key_sql(self.output, key)} AS {identifier(key.name)}" for key in keys)
+        found = query(f"SELECT {', '.join(listed)} FROM rows", rows)
         version = pa.array(np.full(rows.num_rows, self.version, np.uint64))
         gone = pa.array(rows[DELETED].to_numpy().astype(np.uint8))
-        rows = rows.drop_columns([key.name]).append_column(key.name, keys)
+        for key in keys:
+            place = rows.schema.get_field_index(key.name)
+            rows = rows.set_column(place, key.name, found[key.name])
         return rows.append_column(VERSION, version).append_column(GONE, gone)
 
     def _blocks(

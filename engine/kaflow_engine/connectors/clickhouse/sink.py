@@ -23,6 +23,7 @@ EXACTLY_ONCE = Capabilities(
     ordered=True,
     backfills=False,
     readable=True,
+    listed_keys=True,
 )
 AT_LEAST_ONCE = replace(
     EXACTLY_ONCE,

@@ -1,7 +1,7 @@
 """The table of an output: created where that is asked for, else compared with what is written."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.connectors.clickhouse.client import Server
@@ -9,7 +9,7 @@ from kaflow_engine.connectors.clickhouse.errors import ClickHouseUnfit
 from kaflow_engine.connectors.clickhouse.names import GONE, VERSION, Names, name, text
 from kaflow_engine.connectors.clickhouse.types import created_as, holds
 from kaflow_engine.connectors.contract import Output
-from kaflow_engine.connectors.tables.columns import key_column, written_columns
+from kaflow_engine.connectors.tables.columns import key_columns, written_columns
 from kaflow_engine.model.columns import Column
 
 _WINDOW = 1000
@@ -43,15 +43,15 @@ class Found:
 
 def table_ddl(output: Output) -> str:
     """Return the statement that creates the table of an output."""
-    names, key = Names(output), key_column(output)
+    names, keys = Names(output), key_columns(output)
     columns = [
-        f"{name(column.name)} {created_as(column.type, nullable=column != key)}"
+        f"{name(column.name)} {created_as(column.type, nullable=column not in keys)}"
         for column in written_columns(output)
     ]
     engine = f"MergeTree ORDER BY tuple() SETTINGS non_replicated_deduplication_window = {_WINDOW}"
-    if key is not None:
+    if keys:
         columns += [f"{VERSION} UInt64", f"{GONE} UInt8"]
-        engine = f"ReplacingMergeTree({VERSION}, {GONE}) ORDER BY {name(key.name)}"
+        engine = _replacing(keys)
     return f"CREATE TABLE IF NOT EXISTS {names.table} ({', '.join(columns)}) ENGINE = {engine}"
 
 
@@ -142,10 +142,8 @@ def _wrong_engine(server: Server, output: Output, found: Found) -> Iterator[Wron
 
 
 def _wrong_replacing(output: Output, found: Found) -> Iterator[Wrong]:
-    key = key_column(output)
-    assert key is not None
-    engine = f"ReplacingMergeTree({VERSION}, {GONE}) ORDER BY {name(key.name)}"
-    instead = f"write another table: CREATE TABLE … ENGINE = {engine}"
+    keys = key_columns(output)
+    instead = f"write another table: CREATE TABLE … ENGINE = {_replacing(keys)}"
     if found.family != "ReplacingMergeTree" or _arguments(found.full)[-2:] != [VERSION, GONE]:
         yield (
             f"its engine is {found.full.partition(' ')[0]}, and rows that replace each other, or "
@@ -154,12 +152,19 @@ def _wrong_replacing(output: Output, found: Found) -> Iterator[Wrong]:
         )
     elif found.columns[VERSION][0] != "UInt64":
         yield f"its column '{VERSION}' is {found.columns[VERSION][0]}, not UInt64", instead
-    if found.sorted_by not in (key.name, name(key.name)):
+    if sorted(found.sorted_by.replace("`", "").split(", ")) != sorted(key.name for key in keys):
         yield (
             f"it is sorted by {found.sorted_by or 'nothing'}, and the key of the rows is "
-            f"'{key.name}'",
+            + ", ".join(f"'{key.name}'" for key in keys),
             instead,
         )
+
+
+def _replacing(keys: Sequence[Column]) -> str:
+    """Return the engine of a table whose rows replace each other."""
+    listed = ", ".join(name(key.name) for key in keys)
+    by = listed if len(keys) == 1 else f"({listed})"
+    return f"ReplacingMergeTree({VERSION}, {GONE}) ORDER BY {by}"
 
 
 def _arguments(engine: str) -> list[str]:

@@ -47,7 +47,9 @@ def parted(output: Output, rows: pa.Table) -> tuple[pa.Table, list[Refused]]:
     """
     rows, columns, key = with_key(output, rows), written_columns(output), key_column(output)
     places, refused = sound_rows(output, rows, [*_faults(columns)])
-    values = (key_sql(column) if column == key else identifier(column.name) for column in columns)
+    values = (
+        key_sql(output, column) if column == key else identifier(column.name) for column in columns
+    )
     listed = ", ".join(
         f"CAST({value} AS {written_as(column.type)}) AS {identifier(column.name)}"
         for column, value in zip(columns, values, strict=True)

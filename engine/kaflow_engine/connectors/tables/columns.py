@@ -49,10 +49,10 @@ def gone_sql(output: Output, key: Column) -> str:
     return f"CAST({text} AS {key.type})"
 
 
-def key_sql(key: Column) -> str:
-    """Return SQL for the key of a row; of one that goes nothing but its text is known."""
-    own, text = (f"CAST({identifier(each)} AS {key.type})" for each in (key.name, KEY))
-    return f"CASE WHEN {identifier(DELETED)} THEN {text} ELSE {own} END"
+def key_sql(output: Output, key: Column) -> str:
+    """Return SQL for a column of the key of a row, whether it stays or goes."""
+    own = f"CAST({identifier(key.name)} AS {key.type})"
+    return f"CASE WHEN {identifier(DELETED)} THEN {gone_sql(output, key)} ELSE {own} END"
 
 
 def keyed_rows(rows: pa.Table, places: Places, *, each: bool = False) -> Places:
