@@ -35,6 +35,15 @@ ORDERS = [
     *(("u", {"id": 21, "amount": 1.0}), ("d", {"id": 12, "amount": 120.0})),
     *(("u", {"id": 13, "amount": 6000.0}), ("c", {"id": 22, "amount": 7000.0})),
 ]
+OPTIONS = "streamling.plugin.side_output_options.basic_plugin.count"
+SEEN = {
+    "api_orders": {"i": 5},
+    "archive": {"i": 15},
+    "orders": {"i": 15 + 5 + 15 + 3 * 4 + 3, "u": 3 * 3 + 2, "d": 3 + 2},
+    "payments": {"i": 2, "u": 1, "d": 1},
+    "polled": {"i": 24, "u": 3, "d": 3},
+}
+"""What a side output saw of sources; four files have one of the name `orders`."""
 OLDEST, OLDER = range(15), range(15, 20)
 """Orders that tables have, whose amounts are ten times their numbers."""
 OLD = {n: 10.0 * n for n in OLDEST}
@@ -102,6 +111,7 @@ def filled(broker, clickhouse, unique):
 def test_each_flow_runs(broker, postgres, clickhouse, tmp_path, unique):
     folder = tmp_path / "files"
     folder.mkdir()
+    (tmp_path / "seen").mkdir()
     with running_receiver() as receiver:
         receiver.answer = answered
         config = Config.model_validate(
@@ -111,7 +121,11 @@ def test_each_flow_runs(broker, postgres, clickhouse, tmp_path, unique):
                 "spark": {"master": "local[2]"},
                 "postgres": {"connections": {"postgres_sink": {"url": postgres.url}}},
                 "clickhouse": {"connections": {"clickhouse_source": clickhouse.connection}},
-                "vars": {"streamling.plugin.path": str(EXAMPLE_PLUGINS)},
+                "vars": {
+                    "streamling.plugin.path": str(EXAMPLE_PLUGINS),
+                    "streamling.plugin.side_output_ids": "basic_plugin.count",
+                    f"{OPTIONS}.folder": str(tmp_path / "seen"),
+                },
                 "plugins": {
                     "acme_api.orders_source": {"settings": {"url": f"{receiver.url}/orders"}}
                 },
@@ -146,3 +160,7 @@ def test_each_flow_runs(broker, postgres, clickhouse, tmp_path, unique):
         for op, row in PAYMENTS
         if row["status"] == "paid"
     )
+    seen = {name: Counter() for name in SEEN}
+    for file in (tmp_path / "seen").iterdir():
+        seen[file.name.partition(".")[0]].update(json.loads(file.read_text()))
+    assert seen == SEEN

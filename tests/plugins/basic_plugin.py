@@ -3,14 +3,18 @@
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Literal
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, Field
 
 from kaflow_engine.api.hooks import SinkHooks, SourceHooks, TransformHooks
+from kaflow_engine.api.side_outputs import GivenSideOutput, SeenRows
 
 
 class RandomOptions(BaseModel):
@@ -94,3 +98,28 @@ class PrintSink(SinkHooks):
             lines = [" | ".join(row) for row in ([*data.schema.names], *cells)]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
+
+
+class CountOptions(BaseModel):
+    """Where it says what it saw."""
+
+    folder: str
+
+
+class Count:
+    """Counts what rows of a source do, in a file of each batch and task."""
+
+    contract = 1
+    options = CountOptions
+
+    def open(self, given: GivenSideOutput) -> Callable[[SeenRows], None]:
+        said = given.options
+        assert isinstance(said, CountOptions)
+
+        def count(seen: SeenRows) -> None:
+            rows = seen.rows.select(["_gs_op", "$deleted"]).to_pylist()
+            found = Counter("d" if row["$deleted"] else row["_gs_op"] for row in rows)
+            name = f"{given.output.partition(':')[2]}-{uuid4()}.json"
+            Path(said.folder, name).write_text(json.dumps(found))
+
+        return count

@@ -94,7 +94,7 @@ NOT_HERE: Mapping[tuple[str, ...], str] = {
     ): "labels of metrics of nodes; OTEL_RESOURCE_ATTRIBUTES of all",
     ("plugin", "channel_capacity"): "plugins are called, and have no channels",
     ("plugin", "path"): "packages there count as installed",
-    ("plugin", "side_output_ids"): "side outputs are not there for these files yet",
+    ("plugin", "side_output_ids"): "see the rows of each source",
     ("print_sink", "sample_every"): "of so many rows one is printed",
     ("record_batch_interval_ms",): "batches are those of the run: batch_interval",
     ("record_batch_size",): "batches are those of the run: max_records, max_batch_bytes",

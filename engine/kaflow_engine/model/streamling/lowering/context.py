@@ -1,6 +1,6 @@
 """What is known while the nodes of a file are lowered, one behind the other."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kaflow_engine.errors import ModelError
@@ -30,6 +30,8 @@ class Settings:
     """Of so many rows one is printed."""
     sink_cluster: str | None = None
     """Where topics are written, if not where they are read."""
+    side_outputs: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    """What sees the rows of each source: ids of plugins, with their options."""
 
     @staticmethod
     def of(variables: Mapping[str, object]) -> "Settings":
@@ -49,8 +51,17 @@ class Settings:
             job_mode=str(variables.get(f"{SETTINGS}job_mode", "")).lower() == "true",
             sink_cluster=str(variables.get(f"{SETTINGS}kafka_sink.cluster", "")) or None,
             sample_every=number("print_sink.sample_every", 2**31) or default.sample_every,
+            side_outputs=tuple(_side_outputs(variables)),
             page_size=None if pages is None or pages > LARGEST else max(SMALLEST, pages),
         )
+
+
+def _side_outputs(variables: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    for name in str(variables.get(f"{SETTINGS}plugin.side_output_ids", "")).split(","):
+        if name := name.strip():
+            start = f"{SETTINGS}plugin.side_output_options.{name}."
+            options = {k[len(start) :]: str(v) for k, v in variables.items() if k.startswith(start)}
+            yield name, options
 
 
 @dataclass(slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from kaflow_engine.model.streamling.lowering.context import Lowering, Settings
 from kaflow_engine.model.streamling.lowering.metrics import file_metrics
 from kaflow_engine.model.streamling.lowering.parts import Parts
 from kaflow_engine.model.streamling.lowering.positions import positions_of
+from kaflow_engine.model.streamling.lowering.side_outputs import lower_side_outputs
 from kaflow_engine.model.streamling.lowering.sinks import lower_sink
 from kaflow_engine.model.streamling.lowering.sources import lower_source
 from kaflow_engine.model.streamling.lowering.transforms import lower_transform
@@ -100,6 +101,10 @@ def _lowered(graph: Graph, settings: Settings) -> Lowering:
     for node in graph.sinks:
         if node.reads[0] in work.called:
             lower_sink(work, node)
+    if settings.side_outputs:
+        for node in graph.nodes.values():
+            if node.section == "sources" and node.name in work.called:
+                lower_side_outputs(work, node)
     for node in (*graph.nodes.values(), *graph.sinks):
         for label, value in node.spec.telemetry.labels.items():
             work.parts.meta[f"{node.name}.{label}"] = value

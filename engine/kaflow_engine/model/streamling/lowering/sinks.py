@@ -35,10 +35,10 @@ def lower_sink(work: Lowering, node: Node) -> None:
         case PrintSink():
             every = spec.sample_every or work.settings.sample_every
             about = {"sample_every": placed(node, "sample_every", every)} if every > 1 else {}
-            key = _known_key(rows)
+            key = known_key(rows)
             _write(work, node, {"type": "console", "name": node.name, **about, **key})
         case BlackholeSink():
-            _write(work, node, {"type": "blackhole", "name": node.name, **_known_key(rows)})
+            _write(work, node, {"type": "blackhole", "name": node.name, **known_key(rows)})
         case WebhookSink():
             _webhook(work, node, spec)
         case PostgresSink():
@@ -52,13 +52,13 @@ def lower_sink(work: Lowering, node: Node) -> None:
         case PluginReadingSpec():
             options = placed(node, "options", dict(spec.options)) if spec.options else None
             kind = placed(node, "type", plugin_id(spec.type))
-            about = {"type": kind, "name": node.name, "options": options, **_known_key(rows)}
+            about = {"type": kind, "name": node.name, "options": options, **known_key(rows)}
             _write(work, node, about)
         case _:
             assert_never(spec)
 
 
-def _known_key(rows: Rows) -> dict[str, object]:
+def known_key(rows: Rows) -> dict[str, object]:
     """Return the key of rows that replace each other, where it is one column."""
     replaced = rows.kind in ("changes", "table") and len(rows.key) == 1
     return {"key": rows.key[0]} if replaced else {}

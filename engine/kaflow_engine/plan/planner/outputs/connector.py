@@ -70,7 +70,7 @@ def _more_than_it_gives(spec: PipelineSpec, write: Write, sink: SinkSpec) -> Ite
             f"the key of '{sink.kind}' is one column, and {len(sink.key_columns)} are named",
             spec.place(*write.at, "key"),
             "select one that puts them together, such as CAST(a AS VARCHAR) || ':' || b AS id, and "
-            "name it; the key of a topic or of a table of postgres may be several",
+            "name it; the key of a topic, or of a table of postgres or clickhouse, may be several",
         )
     asked = "delivery" in spec.model_fields_set and spec.delivery == "exactly_once"
     if asked and promised.guarantee == "at_least_once":
