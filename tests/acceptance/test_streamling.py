@@ -123,7 +123,7 @@ def files(folder, url, unique):
     accounts = (
         "sources:\n  raw_accounts: {type: kafka, topic: app.accounts, primary_key: id}\n"
         + parts["handler transform"].replace("http://localhost:8087", url)
-        + "    schema_override: {risk: VARCHAR}\n"
+        + "    schema_override: {risk: VARCHAR}\n    payload_version: 1\n"
         + below["script transform"].replace("from: raw_accounts", "from: enriched_accounts")
         + parts["webhook sink"].replace("http://localhost:8087", url)
         + below["kafka sink"]
@@ -162,8 +162,8 @@ def answered(request):
     rows = json.loads(request.body)
     if request.path == "/notify":
         return Answer(200)
-    risks = [{"risk": "high" if row["amount"] > 1000 else "low"} for row in rows]
-    return Answer(200, json.dumps(risks))
+    found = ["high" if row["data"]["amount"] > 1000 else "low" for row in rows]
+    return Answer(200, json.dumps([{"metadata": {}, "data": {"risk": each}} for each in found]))
 
 
 def table(postgres, query):
@@ -210,6 +210,7 @@ def test_examples_run(
             on_progress=metrics.take,
         )
         requests = [r for r in receiver.requests if r.path == "/notify"]
+        bodies = [json.loads(r.body) for r in receiver.requests if r.path == "/enrich"]
     assert {name: s.ending for name, s in summary.pipelines.items()} == {
         name: "caught up"
         for name in ("accounts", "archive", "both", "first", "overview", "quick_start")
@@ -240,6 +241,11 @@ def test_examples_run(
     assert [(row["id"], row["_gs_op"]) for row in told] == [
         *((1, "i"), (2, "i"), (2, "u"), (1, "u"), (3, "i"), (4, "i")),
     ]
+    asked = [row for body in bodies for row in body]
+    assert sorted((row["data"]["id"], row["metadata"]["op"]) for row in asked) == [
+        *((1, "i"), (1, "u"), (2, "i"), (2, "u"), (3, "i"), (4, "i")),
+    ]
+    assert not any("_gs_op" in row["data"] for row in asked)
     records = read_all(broker.settings, "custom_topic").to_pylist()
     sent = {row["key"]: [] for row in records}
     for row in sorted(records, key=lambda row: row["offset"]):

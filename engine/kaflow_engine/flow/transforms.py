@@ -79,6 +79,8 @@ class HandlerParams:
     """Milliseconds that an answer is waited for."""
     retry_for: int
     """Milliseconds that a request is sent again for, before its task fails."""
+    op_column: str | None = None
+    """The column that says what `op` of an envelope is; None: rows are inserts."""
 
     @property
     def decides(self) -> str:

@@ -221,3 +221,19 @@ def test_a_named_file_that_cannot_be_read_is_a_mistake(tmp_path: Path, name: str
     (tmp_path / name).write_text("{")
     (mistake,) = read_project([tmp_path / name], CONFIG, {}).mistakes
     assert isinstance(mistake, ModelError)
+
+
+@pytest.mark.parametrize("spelled", ["postgres", "Postgres", "InMemory", "in-memory", "in_memory"])
+def test_each_spelling_of_a_backend_is_read(tmp_path: Path, spelled: str) -> None:
+    path = tmp_path / "p.yaml"
+    seen = {"type": "dynamic_table", "backend_type": spelled, "backend_entity_name": "e"}
+    asks = "SELECT id FROM orders WHERE dynamic_table_check('seen', id::VARCHAR)"
+    transforms = {
+        "seen": {**seen, "sql": "SELECT id::VARCHAR AS id FROM orders"},
+        "known": {"type": "sql", "primary_key": "id", "sql": asks},
+    }
+    source = {**SOURCE, "schema": {"id": "BIGINT"}}
+    sinks = {"out": {"type": "print", "from": "known"}}
+    whole = {"sources": {"orders": source}, "transforms": transforms, "sinks": sinks}
+    path.write_text(yaml.safe_dump(whole))
+    assert loaded(path).relations["seen"].type == "dynamic_table"

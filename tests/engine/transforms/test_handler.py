@@ -53,16 +53,25 @@ def test_a_request_is_a_row_or_a_list_of_them(receiver: Receiver) -> None:
     assert len({r.headers["Idempotency-Key"] for r in receiver.requests}) == 2
 
 
-def test_a_row_may_stand_in_an_envelope(receiver: Receiver) -> None:
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        ({}, {"metadata": {"op": "i"}, "data": {"id": 1, "amount": 1.1}}),
+        ({"op_column": "id"}, {"metadata": {"op": 1}, "data": {"amount": 1.1}}),
+    ],
+)
+def test_a_row_may_stand_in_an_envelope(
+    receiver: Receiver, said: dict[str, str], sent: object
+) -> None:
     def answer(request: Request) -> Answer:
-        said = [{"metadata": {}, "data": {"risk": "high"}} for _ in asked(request)]
-        return Answer(200, json.dumps(said))
+        risks = [{"metadata": {}, "data": {"risk": "high"}} for _ in asked(request)]
+        return Answer(200, json.dumps(risks))
 
     receiver.answer = answer
-    assert risks(ask(receiver.url, rows(1), batch=10, envelope="metadata")) == [(0, "high")]
-    assert asked(receiver.requests[0]) == [
-        {"metadata": {"op": "i"}, "data": {"id": 1, "amount": 1.1}}
-    ]
+    found = ask(receiver.url, rows(1), batch=10, envelope="metadata", **said)
+    assert risks(found) == [(0, "high")]
+    assert found.rows["id"].to_pylist() == [1]
+    assert asked(receiver.requests[0]) == [sent]
 
 
 def test_columns_that_an_answer_does_not_have_keep_their_values(receiver: Receiver) -> None:

@@ -42,6 +42,12 @@ def _of_script(tree: Entries, path: Path, script: Entries) -> Iterator[ModelErro
 
 
 def _of_handler(tree: Entries, path: Path, handler: Entries) -> Iterator[ModelError]:
+    if is_said(handler, "op_column") and text_at(handler, "envelope") != "metadata":
+        yield ModelError(
+            f"'op_column' of '{brief(str(path[-1]))}' is of an envelope",
+            place(tree, (*path, "op_column")),
+            "add envelope: metadata",
+        )
     plain, secret = handler.get("headers"), handler.get("secret_headers")
     if not isinstance(plain, Entries) or not isinstance(secret, Entries):
         return

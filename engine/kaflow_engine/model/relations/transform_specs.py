@@ -104,6 +104,9 @@ class HandlerSpec(TransformSpec):
     envelope: Literal["none", "metadata"] = "none"
     """Whether a row, and what is answered of it, is itself or stands in
     `{"metadata": {"op": "i"}, "data": …}`."""
+    op_column: Filled | None = None
+    """The column that says what `op` of the envelope is, and is then not in the row; an answer may
+    still have it."""
     timeout: Duration = Field(default=10_000, gt=0)
     """How long an answer is waited for, in ms."""
     retry_for: Duration = 10_000

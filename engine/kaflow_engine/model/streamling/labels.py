@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.tree import brief
 from kaflow_engine.model.streamling.node_specs import NodeSpec, PluginNodeSpec
+from kaflow_engine.model.streamling.source_specs import ClickHouseSource, HybridSource
 from kaflow_engine.model.streamling.specs import (
-    ClickHouseSource,
-    HybridSource,
     PostgresAggregateSink,
     PostgresSink,
 )

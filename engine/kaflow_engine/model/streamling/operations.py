@@ -18,11 +18,10 @@ from kaflow_engine.model.streamling.node_specs import (
     PluginNodeSpec,
     PluginReadingSpec,
 )
+from kaflow_engine.model.streamling.source_specs import HybridSource, KafkaSource
 from kaflow_engine.model.streamling.specs import (
     DynamicTable,
     HandlerTransform,
-    HybridSource,
-    KafkaSource,
     PostgresAggregateSink,
     ScriptTransform,
     SqlTransform,

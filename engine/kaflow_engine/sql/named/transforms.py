@@ -82,6 +82,7 @@ def transform_params(spec: PipelineSpec, name: str, said: AnyTransform) -> Trans
                 batch=said.batch,
                 concurrency=said.concurrency,
                 envelope=said.envelope,
+                op_column=said.op_column,
                 timeout=said.timeout,
                 retry_for=said.retry_for,
             )

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from kaflow_engine.duck import binding
 from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
-from kaflow_engine.flow.transforms import IN, PASSED, TransformParams
+from kaflow_engine.flow.transforms import IN, PASSED, HandlerParams, TransformParams
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.shapes import TransformShape
@@ -62,7 +62,7 @@ def rows_of_transform(transform: TransformText, flat: Flat) -> dict[str, exp.Exp
 
     Raises:
         SqlError: The rows replace each other.
-        ModelError: The schema is not one.
+        ModelError: The schema is not one, or the column of operations is none.
     """
     _refuse_changes(flat, transform)
     if not flat.values:
@@ -71,7 +71,10 @@ def rows_of_transform(transform: TransformText, flat: Flat) -> dict[str, exp.Exp
             transform.at,
             "select a column for it",
         )
-    raise_all(_undeclared(transform, list(flat.values)))
+    params, inputs = transform.params, list(flat.values)
+    if isinstance(params, HandlerParams) and params.op_column not in (None, *inputs):
+        raise UnknownName("column", str(params.op_column), inputs, transform.at)
+    raise_all(_undeclared(transform, inputs))
     group = Group(
         alias=flat.unique(TRANSFORM),
         keys={f"{IN}{name}": tree for name, tree in flat.values.items()},

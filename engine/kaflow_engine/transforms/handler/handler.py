@@ -1,5 +1,6 @@
 """A service asked about rows: what it answers is kept first, and then becomes their columns."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -40,8 +41,7 @@ class Handler:
             HttpAway: It does not answer, or not in time.
             HttpUnfit: The address or the login is not what it wants.
         """
-        encoder = format_of("json").encoder(self.transform.columns, None)
-        bodies = encoder.encode(rows).array
+        bodies = self._bodies(rows)
         keys = row_keys(batch.identities(), bodies)
         kept = own_first(batch.answers.kept_rows(self.transform.name), self.transform.id)
         missing = pc.unique(keys.filter(pc.invert(pc.is_in(keys, _of(kept)))))
@@ -49,6 +49,17 @@ class Handler:
             about = bodies.take(pc.index_in(missing, value_set=keys))
             kept = pa.concat_tables([kept, self._ask(about, missing, batch)])
         return answered_rows(rows, kept.take(pc.index_in(keys, _of(kept))), self.transform)
+
+    def _bodies(self, rows: pa.Table) -> pa.Array:
+        """Return the JSON of each row, in its envelope."""
+        column = self.params.op_column
+        own = tuple(each for each in self.transform.columns if each.name != column)
+        bodies = format_of("json").encoder(own, None).encode(rows).array
+        if self.params.envelope == "none":
+            return bodies
+        said = ["i"] * len(bodies) if column is None else rows[column].to_pylist()
+        heads = [f'{{"metadata":{{"op":{json.dumps(op)}}},"data":'.encode() for op in said]
+        return pc.binary_join_element_wise(pa.array(heads, bodies.type), bodies, b"}", b"")
 
     def _ask(self, bodies: pa.Array, keys: pa.Array, batch: TransformBatch) -> pa.Table:
         """Ask about rows, and keep the answers as they come."""

@@ -18,7 +18,7 @@ class Question:
     """Rows that are sent together."""
 
     rows: Sequence[bytes]
-    """The JSON of each."""
+    """The JSON of each, in its envelope."""
     keys: Sequence[str]
     """What tells each from all others."""
 
@@ -67,8 +67,6 @@ class Service:
     def _answered(self, question: Question, stop: Event) -> list[str] | NotTaken:
         params = self.params
         rows = question.rows
-        if params.envelope == "metadata":
-            rows = [b'{"metadata":{"op":"i"},"data":' + row + b"}" for row in rows]
         found = ask(
             self.endpoint,
             rows[0] if params.batch is None else b"[" + b",".join(rows) + b"]",

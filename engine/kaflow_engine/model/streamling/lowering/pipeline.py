@@ -21,11 +21,11 @@ from kaflow_engine.model.streamling.lowering.sinks import lower_sink
 from kaflow_engine.model.streamling.lowering.sources import lower_source
 from kaflow_engine.model.streamling.lowering.transforms import lower_transform
 from kaflow_engine.model.streamling.operations import rows_of
+from kaflow_engine.model.streamling.source_specs import KafkaSource
 from kaflow_engine.model.streamling.specs import (
     ClickHouseSink,
     DynamicTable,
     KafkaSink,
-    KafkaSource,
     Topology,
 )
 from kaflow_engine.model.streamling.topology import Graph, graph_of

@@ -5,7 +5,7 @@ from typing import Literal
 
 from kaflow_engine.model.brought.positions import PositionParams
 from kaflow_engine.model.streamling.lowering.context import SETTINGS
-from kaflow_engine.model.streamling.specs import KafkaSource
+from kaflow_engine.model.streamling.source_specs import KafkaSource
 from kaflow_engine.model.streamling.topology import Graph
 
 _TABLES: Mapping[str, Literal["postgres", "sqlite"]] = {"postgres": "postgres", "sqlite": "sqlite"}

@@ -9,12 +9,14 @@ from kaflow_engine.model.streamling.lowering.context import Lowering, placed
 from kaflow_engine.model.streamling.lowering.parts import said
 from kaflow_engine.model.streamling.node_specs import PluginNodeSpec
 from kaflow_engine.model.streamling.operations import OPERATION, Rows
-from kaflow_engine.model.streamling.specs import (
-    AnySource,
+from kaflow_engine.model.streamling.source_specs import (
     ClickHouseSource,
     FileSource,
     HybridSource,
     KafkaSource,
+)
+from kaflow_engine.model.streamling.specs import (
+    AnySource,
 )
 from kaflow_engine.model.streamling.sql.rows import Input, lowered_sql, quoted
 from kaflow_engine.model.streamling.sql.text import SqlText

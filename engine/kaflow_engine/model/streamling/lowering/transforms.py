@@ -9,7 +9,7 @@ from kaflow_engine.model.relations.script_fields import fields_set
 from kaflow_engine.model.streamling.lowering.context import Lowering, placed
 from kaflow_engine.model.streamling.lowering.parts import Placed, said
 from kaflow_engine.model.streamling.node_specs import PluginReadingSpec
-from kaflow_engine.model.streamling.operations import Rows, facts_of
+from kaflow_engine.model.streamling.operations import OPERATION, Rows, facts_of
 from kaflow_engine.model.streamling.specs import (
     AnyTransform,
     DynamicTable,
@@ -112,14 +112,8 @@ def _no_record(work: Lowering, node: Node) -> str | None:
 
 
 def _handler(work: Lowering, node: Node, spec: HandlerTransform) -> dict[str, object]:
-    if spec.payload_version == "1" and work.rows[node.name].kind == "rows":
-        work.refuse(
-            node,
-            "payload_version",
-            "'payload_version: 1' would say of each row that it is an insert, and these may be "
-            "others",
-            "remove it: each row has its operation as the column _gs_op",
-        )
+    enveloped = spec.payload_version == "1"
+    told = enveloped and work.rows[node.name].kind == "rows"
     single = spec.one_row_per_request
     return {
         "type": "handler",
@@ -132,9 +126,8 @@ def _handler(work: Lowering, node: Node, spec: HandlerTransform) -> dict[str, ob
         "batch": None if single else min(spec.batch_size or work.settings.most_rows, 10_000),
         "concurrency": work.settings.concurrency,
         "timeout": f"{work.settings.timeout}s",
-        "envelope": placed(node, "payload_version", "metadata")
-        if spec.payload_version == "1"
-        else None,
+        "envelope": placed(node, "payload_version", "metadata") if enveloped else None,
+        "op_column": OPERATION if told else None,
         "schema": placed(node, "schema_override", dict(spec.schema_override))
         if spec.schema_override
         else None,
