@@ -42,7 +42,7 @@ UNFIT_CHANGES = [
     (
         f"(k String, n Int32, {MORE}) {KNOWS}",
         "its engine is MergeTree, and rows that replace each other, or go, need",
-        "ENGINE = ReplacingMergeTree(_version, _deleted) ORDER BY `k`",
+        "ENGINE = ReplacingMergeTree(`_version`, `_deleted`) ORDER BY `k`",
     ),
     (
         f"(k String, n Int32, {MORE}) ENGINE = ReplacingMergeTree(_version) ORDER BY k",
@@ -70,6 +70,22 @@ UNFIT_PAIRS = [
 ]
 CASES = [*((*each, {}) for each in UNFIT)]
 CASES += [(*each, {"key": "k", "changes": True}) for each in UNFIT_CHANGES]
+NAMED = {"key": "k", "changes": True, "version_column": "v", "deleted_column": "is_deleted"}
+OF_NAMES = [
+    (
+        "(k String, n Int32, v UInt64, is_deleted UInt8) "
+        "ENGINE = ReplacingMergeTree(v, is_deleted) ORDER BY k",
+        None,
+        "",
+    ),
+    (
+        "(k String, n Int32, v DateTime64(3), is_deleted UInt8) "
+        "ENGINE = ReplacingMergeTree(v, is_deleted) ORDER BY k",
+        "its column 'v' is DateTime64(3), not UInt64",
+        "ENGINE = ReplacingMergeTree(`v`, `is_deleted`) ORDER BY `k`",
+    ),
+]
+CASES += [(*each, NAMED) for each in OF_NAMES]
 OF_PAIRS = {"key": "_key", "key_columns": ("k", "n"), "changes": True}
 CASES += [(*each, OF_PAIRS) for each in UNFIT_PAIRS]
 

@@ -81,7 +81,7 @@ def test_bytes_stay_what_they_are(clickhouse, unique):
 def test_columns_that_have_no_type():
     kinds = {"a": "TIME", "b": "UHUGEINT", "c": "INTERVAL[]", "d": "MAP(INTEGER[], INTEGER)"}
     columns = [Column(name, kind) for name, kind in kinds.items()]
-    found = [each.hint for each in unfit([*columns, Column("_version", "BIGINT")])]
+    found = [each.hint for each in unfit([*columns, Column("_version", "BIGINT")], {})]
     assert found == [
         *(f"write CAST({name} AS VARCHAR) AS {name}" for name in kinds),
         "select it under another name",

@@ -33,6 +33,7 @@ class TypedOutput:
         changes=False,
         create=True,
         delivery="exactly_once",
+        **settings,
     ):
         self.name, self.outlet = name, outlet
         self.sink = ConnectorSink(
@@ -55,7 +56,7 @@ class TypedOutput:
             key=key,
             key_columns=key_columns,
             changes=changes,
-            settings={"connection": "test", "table": name, "create": create},
+            settings={"connection": "test", "table": name, "create": create, **settings},
             connection=connection,
             delivery=delivery,
         )

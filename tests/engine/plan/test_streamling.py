@@ -237,3 +237,14 @@ def test_each_spelling_of_a_backend_is_read(tmp_path: Path, spelled: str) -> Non
     whole = {"sources": {"orders": source}, "transforms": transforms, "sinks": sinks}
     path.write_text(yaml.safe_dump(whole))
     assert loaded(path).relations["seen"].type == "dynamic_table"
+
+
+def test_a_table_of_clickhouse_may_call_its_version_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    sink = {"type": "clickhouse", "from": "orders", "table": "t", "primary_key": ["id", "shop"]}
+    sinks = {"out": {**sink, "version_column_name": "insert_time"}}
+    source = {**SOURCE, "schema": {"id": "BIGINT", "shop": "VARCHAR"}}
+    path.write_text(yaml.safe_dump({"sources": {"orders": source}, "sinks": sinks}))
+    (write,) = loaded(path).writes
+    settings = write.sink.settings
+    assert (settings["version_column"], settings["deleted_column"]) == ("insert_time", "is_deleted")

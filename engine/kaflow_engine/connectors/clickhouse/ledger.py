@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kaflow_engine.connectors.clickhouse.client import Server
-from kaflow_engine.connectors.clickhouse.names import LEDGER, RUNS, VERSION, Names, text
+from kaflow_engine.connectors.clickhouse.names import LEDGER, RUNS, Names, name, text
 from kaflow_engine.connectors.contract import Output, Owner
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.tables.ledger import Entry, taken_over
@@ -120,7 +120,7 @@ class Ledger:
         """Return the version of the newest row: those of a state that begins replace them."""
         if not self._output.changes:
             return 0
-        asked = f"SELECT max({VERSION}) FROM {self._names.table}"
+        asked = f"SELECT max({name(self._names.own[0])}) FROM {self._names.table}"
         ((found,),) = self._server.rows(_DOING, asked)
         return int(found)
 

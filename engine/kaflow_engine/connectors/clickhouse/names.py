@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kaflow_engine.connectors.contract import Output
+from kaflow_engine.connectors.contract import Output, Settings
 
 RUNS, LEDGER = "_kaflow_runs", "_kaflow_ledger"
-VERSION, GONE = "_version", "_deleted"
-"""Columns of a table that is created for rows which replace each other."""
+_VERSION, _GONE = "_version", "_deleted"
 
 
 def name(text: str) -> str:
@@ -38,6 +37,17 @@ def database_of(table: str, connection: Mapping[str, str]) -> str:
     return before if dot else connection.get("database", "default")
 
 
+def own_columns(settings: Settings) -> tuple[str, str]:
+    """Return the columns of a table whose rows replace each other: the version of a row, and
+    whether it is gone.
+
+    >>> own_columns({}), own_columns({"version_column": "v"})
+    (('_version', '_deleted'), ('v', '_deleted'))
+    """
+    version, gone = settings.get("version_column"), settings.get("deleted_column")
+    return str(version or _VERSION), str(gone or _GONE)
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """The names of an output."""
@@ -58,6 +68,11 @@ class Names:
     def table(self) -> str:
         """The table, quoted."""
         return self.beside(self.plain)
+
+    @property
+    def own(self) -> tuple[str, str]:
+        """The columns with the version of a row, and whether it is gone."""
+        return own_columns(self.output.settings)
 
     @property
     def runs(self) -> str:

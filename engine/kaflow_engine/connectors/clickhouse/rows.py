@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.clickhouse.client import Server
 from kaflow_engine.connectors.clickhouse.errors import RowsRefused
-from kaflow_engine.connectors.clickhouse.names import GONE, VERSION, Names, name, text
+from kaflow_engine.connectors.clickhouse.names import Names, name, text
 from kaflow_engine.connectors.contract import Output, Refused
 from kaflow_engine.connectors.rows_in_notes import compressed
 from kaflow_engine.connectors.slots import Places
@@ -80,7 +80,8 @@ class RowWriter:
         for key in keys:
             place = rows.schema.get_field_index(key.name)
             rows = rows.set_column(place, key.name, found[key.name])
-        return rows.append_column(VERSION, version).append_column(GONE, gone)
+        own = Names(self.output).own
+        return rows.append_column(own[0], version).append_column(own[1], gone)
 
     def _blocks(
         self, rows: pa.Table, places: Places, columns: tuple[Column, ...], sign: str
@@ -94,7 +95,7 @@ class RowWriter:
         """Write some rows at once; where one of them is refused, each half on its own."""
         names = [column.name for column in columns]
         if self.output.changes:
-            names += [VERSION, GONE]
+            names += Names(self.output).own
         # The same rows have the same token in each try: they stand in one order.
         token = f"{self.token}/{sign}{places[0]}-{places[-1]}"
         insert = (

@@ -51,4 +51,4 @@ class ClickHouseTables:
         """Return columns that no table can keep as they are."""
         from kaflow_engine.connectors.clickhouse.types import unfit
 
-        return unfit(columns)
+        return unfit(columns, settings)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kaflow_engine.connectors.clickhouse.client import Server
 from kaflow_engine.connectors.clickhouse.errors import ClickHouseUnfit
-from kaflow_engine.connectors.clickhouse.names import GONE, VERSION, Names, name, text
+from kaflow_engine.connectors.clickhouse.names import Names, name, text
 from kaflow_engine.connectors.clickhouse.types import created_as, holds
 from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.tables.columns import key_columns, written_columns
@@ -50,8 +50,9 @@ def table_ddl(output: Output) -> str:
     ]
     engine = f"MergeTree ORDER BY tuple() SETTINGS non_replicated_deduplication_window = {_WINDOW}"
     if keys:
-        columns += [f"{VERSION} UInt64", f"{GONE} UInt8"]
-        engine = _replacing(keys)
+        version, gone = names.own
+        columns += [f"{name(version)} UInt64", f"{name(gone)} UInt8"]
+        engine = _replacing(names, keys)
     return f"CREATE TABLE IF NOT EXISTS {names.table} ({', '.join(columns)}) ENGINE = {engine}"
 
 
@@ -142,16 +143,17 @@ def _wrong_engine(server: Server, output: Output, found: Found) -> Iterator[Wron
 
 
 def _wrong_replacing(output: Output, found: Found) -> Iterator[Wrong]:
-    keys = key_columns(output)
-    instead = f"write another table: CREATE TABLE … ENGINE = {_replacing(keys)}"
-    if found.family != "ReplacingMergeTree" or _arguments(found.full)[-2:] != [VERSION, GONE]:
+    keys, own = key_columns(output), Names(output).own
+    version = found.columns.get(own[0], ("missing", ""))[0]
+    instead = f"write another table: CREATE TABLE … ENGINE = {_replacing(Names(output), keys)}"
+    if found.family != "ReplacingMergeTree" or _arguments(found.full)[-2:] != [*own]:
         yield (
             f"its engine is {found.full.partition(' ')[0]}, and rows that replace each other, or "
-            f"go, need ReplacingMergeTree({VERSION}, {GONE})",
+            f"go, need ReplacingMergeTree({', '.join(own)})",
             instead,
         )
-    elif found.columns[VERSION][0] != "UInt64":
-        yield f"its column '{VERSION}' is {found.columns[VERSION][0]}, not UInt64", instead
+    elif version != "UInt64":
+        yield f"its column '{own[0]}' is {version}, not UInt64", instead
     if sorted(found.sorted_by.replace("`", "").split(", ")) != sorted(key.name for key in keys):
         yield (
             f"it is sorted by {found.sorted_by or 'nothing'}, and the key of the rows is "
@@ -160,11 +162,11 @@ def _wrong_replacing(output: Output, found: Found) -> Iterator[Wrong]:
         )
 
 
-def _replacing(keys: Sequence[Column]) -> str:
+def _replacing(names: Names, keys: Sequence[Column]) -> str:
     """Return the engine of a table whose rows replace each other."""
     listed = ", ".join(name(key.name) for key in keys)
     by = listed if len(keys) == 1 else f"({listed})"
-    return f"ReplacingMergeTree({VERSION}, {GONE}) ORDER BY {by}"
+    return f"ReplacingMergeTree({', '.join(map(name, names.own))}) ORDER BY {by}"
 
 
 def _arguments(engine: str) -> list[str]:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from kaflow_engine.connectors.clickhouse.names import GONE, VERSION, name
-from kaflow_engine.connectors.contract import Unfit
+from kaflow_engine.connectors.clickhouse.names import name, own_columns
+from kaflow_engine.connectors.contract import Settings, Unfit
 from kaflow_engine.formats.types import Decimal, List, Map, Scalar, Struct, Type
 from kaflow_engine.formats.types import parse_type as read
 from kaflow_engine.model.columns import Column
@@ -40,11 +40,11 @@ _SCALARS: dict[str, tuple[str, ...]] = {
 which say how times are shown."""
 
 
-def unfit(columns: Sequence[Column]) -> list[Unfit]:
+def unfit(columns: Sequence[Column], settings: Settings) -> list[Unfit]:
     """Return what no table can keep as it is."""
     found: list[Unfit] = []
     for column in columns:
-        if column.name in (VERSION, GONE):
+        if column.name in own_columns(settings):
             why = f"tables of ClickHouse have a column '{column.name}' of their own"
             found.append(Unfit(why=why, hint="select it under another name"))
         elif not _is_kept(read(column.type)):

@@ -99,6 +99,16 @@ class ClickHouseSpec(ConnectedTableSpec):
     type: Literal["clickhouse"]
     needs: ClassVar[str] = "url: https://…"
     table: Annotated[str, AfterValidator(clickhouse_table)]
+    version_column: Filled | None = None
+    """The column with the version of a row, where rows replace each other; None: `_version`."""
+    deleted_column: Filled | None = None
+    """The column that says whether a row is gone; None: `_deleted`."""
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps."""
+        own = {"version_column": self.version_column, "deleted_column": self.deleted_column}
+        return {**super().settings, **{key: text for key, text in own.items() if text}}
 
 
 class IcebergSpec(ConnectedTableSpec):

@@ -163,6 +163,8 @@ class ClickHouseSink(ReadingSpec):
     type: Literal["clickhouse"]
     table: Annotated[Filled, AfterValidator(clickhouse_table)]
     append_only_mode: bool = True
+    version_column_name: Filled | None = None
+    """None: a table of ours, with `_version` and `_deleted`."""
     compression: Literal["none", "gzip"] | None = None
     compression_level: int | None = Field(default=None, ge=0, le=9)
 

@@ -41,7 +41,7 @@ SHAPE = Shape(
                 "validate_writer_schema_ordering",
             }
         ),
-        ClickHouseSink: frozenset({"schema_override", "version_column_name"}),
+        ClickHouseSink: frozenset({"schema_override"}),
         DynamicTable: frozenset({"cache", "time_column"}),
         KafkaSink: frozenset({"compression", "message_max_bytes"}),
     },

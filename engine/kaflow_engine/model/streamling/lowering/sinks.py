@@ -25,6 +25,8 @@ from kaflow_engine.model.streamling.topology import Node
 
 CLICKHOUSE = "clickhouse_sink"
 """The connection of sinks."""
+_DELETED = "is_deleted"
+"""How tables of Streamling call the column that says whether a row is gone."""
 
 
 def lower_sink(work: Lowering, node: Node) -> None:
@@ -140,6 +142,14 @@ def _clickhouse(work: Lowering, node: Node, spec: ClickHouseSink) -> None:
             "'append_only_mode: false' is not there: rows are replaced by their version",
             "remove it, and read the table with FINAL",
         )
+    own = (
+        {
+            "version_column": placed(node, "version_column_name", spec.version_column_name),
+            "deleted_column": placed(node, "version_column_name", _DELETED),
+        }
+        if spec.version_column_name
+        else {}
+    )
     _table(
         work,
         node,
@@ -148,6 +158,7 @@ def _clickhouse(work: Lowering, node: Node, spec: ClickHouseSink) -> None:
             "connection": CLICKHOUSE,
             "table": placed(node, "table", spec.table),
             "create": True,
+            **own,
         },
     )
 
