@@ -47,7 +47,8 @@ class Capabilities:
     reason: str
     """Why, and for whom the guarantee holds."""
     ordered: bool
-    """Whether readers meet the rows of one key in the order in which they were made."""
+    """Whether the order of the rows of one key matters: readers meet them so, or the last stays.
+    Elsewhere rows need not meet at one writer."""
     backfills: bool = True
     """Whether a backfill may write there, beside the stream."""
     listed_keys: bool = False

@@ -1,4 +1,4 @@
-"""Two small pipelines, planned."""
+"""Small pipelines, planned."""
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
@@ -23,6 +23,21 @@ def lookup_plan(name: str, events: str, profiles: str, output: str, smart: bool 
     if smart:
         data["emission"] = {"type": "smart", "require": ["tier"], "on_expiry": "emit"}
     return _plan(data, {events: EVENTS, profiles: PROFILES})
+
+
+def counts_plan(name: str, events: str, output: str, per: str | None = None) -> Flow:
+    """Counts of each three events: of all partitions, or of each one."""
+    runs = {"from": events, "batch": {"size": 3, **({"per": per} if per else {})}}
+    runs["query"] = "SELECT count(*) AS n FROM batch"
+    return _plan(
+        {
+            "name": name,
+            "relations": {"counts": runs},
+            "query": "SELECT n FROM counts",
+            "output": {"topic": output, "format": "json"},
+        },
+        {events: EVENTS},
+    )
 
 
 def _rest(output: str) -> dict[str, object]:

@@ -10,10 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.tasks.executor import is_one_task
 from kaflow_engine.runtime.tasks.records import InTasks, Records
-from tests.engine.runtime.plans_here import filter_plan, lookup_plan
+from tests.engine.runtime.plans_here import counts_plan, filter_plan, lookup_plan
 
 FILTER = filter_plan("p", "events", "out")
 LOOKUP = lookup_plan("p", "events", "profiles", "out")
+COUNTS = counts_plan("p", "events", "out")
+COUNTS_OF_EACH = counts_plan("p", "events", "out", per="partition")
+FRAME = cast("DataFrame", None)
 SPARK = cast("SparkSession", None)
 
 
@@ -34,7 +37,10 @@ def ranges(count: int) -> Records:
         pytest.param(FILTER, ranges(2), 11, 2, False, id="several ranges by key"),
         pytest.param(FILTER, ranges(1), 11, 2, True, id="one range, nothing kept"),
         pytest.param(LOOKUP, ranges(1), 11, 2, False, id="one range, and a state"),
-        pytest.param(FILTER, cast("DataFrame", None), 11, 2, False, id="a frame of Spark's"),
+        pytest.param(COUNTS, ranges(2), 11, 2, True, id="runs of all partitions"),
+        pytest.param(COUNTS_OF_EACH, ranges(2), 11, 2, False, id="runs of each partition"),
+        pytest.param(FILTER, FRAME, 11, 2, False, id="a frame of Spark's"),
+        pytest.param(COUNTS, FRAME, 11, 2, False, id="a frame of Spark's, and runs"),
     ],
 )
 def test_one_task(plan: Flow, records: Records, size: int, tasks: int, expected: bool) -> None:

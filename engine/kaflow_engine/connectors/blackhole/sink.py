@@ -21,7 +21,7 @@ CAPABILITIES = Capabilities(
     commit="task",
     guarantee="at_least_once",
     reason="no row is kept, and rows of the last batch may be counted again",
-    ordered=True,
+    ordered=False,
 )
 
 

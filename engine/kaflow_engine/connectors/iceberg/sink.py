@@ -17,7 +17,7 @@ CAPABILITIES = Capabilities(
     commit="driver",
     guarantee="exactly_once",
     reason="a batch is one commit, which carries its number",
-    ordered=False,
+    ordered=True,
     backfills=False,
     readable=True,
 )

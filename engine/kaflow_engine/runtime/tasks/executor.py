@@ -11,8 +11,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import last_level, state_names
+from kaflow_engine.flow.graph import has_exchange, last_level, levels, state_names
 from kaflow_engine.flow.records import OUTPUT, RECORDS
+from kaflow_engine.flow.timed import Runs
 from kaflow_engine.operators.rows.reports import BatchReport, read_reports
 from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.shuffle_codec import WIRE
@@ -96,10 +97,21 @@ def is_one_task(plan: Flow, records: Records, size: int, tasks: int, small: int)
     """Tell whether one task takes a batch through all levels; the rows are the same.
 
     A small batch is not worth an exchange. Nor are the records of a single range where nothing is
-    kept by key: other tasks would only write what one has made.
+    kept by key: other tasks would only write what one has made. Nor are rows that all go to one
+    writer: it would wait until the others have read.
     """
-    alone = isinstance(records, InTasks) and len(records.reads) == 1
-    return size <= small or tasks == 1 or (alone and not state_names(plan))
+    if size <= small or tasks == 1:
+        return True
+    if not isinstance(records, InTasks):
+        return False
+    return (len(records.reads) == 1 and not state_names(plan)) or _has_one_writer(plan)
+
+
+def _has_one_writer(plan: Flow) -> bool:
+    """Tell whether rows that travel first make runs, which are not those of each partition."""
+    by_id = levels(plan)
+    nodes = [n for n in (*plan.operators, *plan.sinks) if has_exchange(n) and by_id[n.id] == 1]
+    return bool(nodes) and all(isinstance(n, Runs) and not n.per_partition for n in nodes)
 
 
 def no_records(spark: SparkSession) -> DataFrame:

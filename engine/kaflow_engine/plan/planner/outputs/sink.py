@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.flow.sinks import OPERATION, ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.group_keys import is_group_key
@@ -109,12 +110,18 @@ def _needs_exchange(
         return False
     if any(chain.ledger is not None for chain in writing.values()):
         return True
-    if not spec.ordered or output.key is None:
+    if not spec.ordered or output.key is None or not _keeps_order(spec, output):
         return False
     several = len({chain.number for chain in writing.values()}) > 1
     return several or any(
         not _brought(writing[branch.place].steps, branch.key) for branch in output.branches
     )
+
+
+def _keeps_order(spec: PipelineSpec, output: OutputParts) -> bool:
+    """Tell whether the order of rows matters where they go."""
+    sink = output.write.sink
+    return sink is None or sink_kind(sink.kind).capabilities(spec.delivery, sink.settings).ordered
 
 
 def _leaves_by_group(branch: BranchParts) -> bool:
