@@ -2,6 +2,7 @@
 our own words."""
 
 import os
+import select
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -128,7 +129,10 @@ def kept(
     place = (os.getpid(), what, url)
     with _in_use.setdefault(place, threading.RLock()):
         found = _kept.get(place)
-        if found is None or found.closed:
+        if found is not None and _has_ended(found):
+            found.close()
+            found = None
+        if found is None:
             found = _kept[place] = opened()
         try:
             yield found
@@ -137,6 +141,15 @@ def kept(
             with suppress(Exception):
                 found.close()
             raise
+
+
+def _has_ended(connection: "Connection[Any]") -> bool:
+    """Tell whether a connection that waits is of no use: a server says nothing but that it ends."""
+    if connection.closed:
+        return True
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 @contextmanager
