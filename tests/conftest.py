@@ -19,6 +19,7 @@ from kaflow_engine.testing.services.postgres import PostgresServer, server_progr
 from kaflow_engine.testing.services.registry import SchemaRegistry
 from tests.clickhouse_shim import ClickHouseShim
 from tests.system import find_installed, find_program
+from tests.turns import next_turn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +28,8 @@ LONGEST = (
     "test_local_stack.py",
     "test_against_oracle.py",
     "test_killed.py",
-    "test_live.py",
+    "test_live_killed.py",
+    "test_live_changed.py",
     "test_cases_on_spark.py",
     "test_cluster.py",
     "test_crash_beside.py",
@@ -76,8 +78,13 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave files to another run, and put the longest ones first."""
+    files = {item: f"{item.path.parent.name}/{item.path.name}" for item in items}
+    later = next_turn({*files.values()})
+    if left := [item for item, file in files.items() if file in later]:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if files[item] not in later]
     rank = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 

@@ -22,7 +22,7 @@ def cases(of_stores, of_others):
 
 
 CASES = cases(3, 1)
-RESTARTED = cases(1, 1)
+RESTARTED = share(cases(2, 1), 5)
 
 
 @pytest.fixture(scope="module")

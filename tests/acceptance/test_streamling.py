@@ -7,6 +7,7 @@ The examples are those of its documents, word by word but for addresses.
 import json
 import struct
 from pathlib import Path
+from uuid import uuid4
 
 import httpx
 import psycopg
@@ -77,8 +78,8 @@ def varint(value):
 
 def registered(registry, topic, *fields):
     kinds = [{"name": name, "type": kind} for name, kind in fields]
-    schema = json.dumps({"type": "record", "name": "R", "fields": kinds})
-    # tests share topics that have other fields in each
+    # tests share topics that have other fields in each; what was deleted does not come back
+    schema = json.dumps({"type": "record", "name": f"R{uuid4().hex}", "fields": kinds})
     found = httpx.delete(f"{registry.url}/subjects/{topic}-value", timeout=30)
     assert found.status_code in (200, 404), found.text  # 404: there is none yet
     return Registry(url=registry.url).register(f"{topic}-value", schema, "AVRO")
