@@ -19,7 +19,7 @@ from kaflow_engine.testing.services.postgres import PostgresServer, server_progr
 from kaflow_engine.testing.services.registry import SchemaRegistry
 from tests.clickhouse_shim import ClickHouseShim
 from tests.system import find_installed, find_program
-from tests.turns import next_turn
+from tests.turns import next_turn, part_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,12 +79,12 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave files to another run, and put the longest ones first."""
-    files = {item: f"{item.path.parent.name}/{item.path.name}" for item in items}
-    later = next_turn({*files.values()})
-    if left := [item for item, file in files.items() if file in later]:
+    """Leave tests to another run, and put the longest files first."""
+    parts = {item: part_of(item) for item in items}
+    later = next_turn({*parts.values()})
+    if left := [item for item, part in parts.items() if part in later]:
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if files[item] not in later]
+        items[:] = [item for item in items if parts[item] not in later]
     rank = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 

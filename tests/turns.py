@@ -1,16 +1,29 @@
-"""Files that take minutes, of which a run of all tests takes one half: the seed says which.
+"""Tests that take minutes, of which a run of all tests takes one half: the seed says which.
 
 `KAFLOW_KILLS=all` takes both, and `KAFLOW_KILLS_SEED` with an even number the first. A run that
-does not ask for files of both halves takes what it asks for.
+does not ask for tests of both halves takes what it asks for.
 """
 
 from collections.abc import Collection
 
+import pytest
+
 from tests.acceptance.kills import ALL, SEED
+
+KILLED = " at a place"
+"""Behind a file: only its pipelines that are killed at a `place`."""
 
 HALVES = (
     frozenset(
         {
+            f"acceptance/test_aggregates.py{KILLED}",
+            f"acceptance/test_clusters.py{KILLED}",
+            f"acceptance/test_handler.py{KILLED}",
+            f"acceptance/test_named_sinks.py{KILLED}",
+            f"acceptance/test_plugin_state.py{KILLED}",
+            f"acceptance/test_several_chains.py{KILLED}",
+            f"acceptance/test_table_sinks.py{KILLED}",
+            f"acceptance/test_webhook.py{KILLED}",
             "acceptance/test_backfill_beside.py",
             "acceptance/test_checkpoint_troubles.py",
             "acceptance/test_checkpoints.py",
@@ -28,6 +41,14 @@ HALVES = (
     ),
     frozenset(
         {
+            f"acceptance/test_attached.py{KILLED}",
+            f"acceptance/test_database_sources.py{KILLED}",
+            f"acceptance/test_hybrid.py{KILLED}",
+            f"acceptance/test_named_sources.py{KILLED}",
+            f"acceptance/test_postgres.py{KILLED}",
+            f"acceptance/test_several_outputs.py{KILLED}",
+            f"acceptance/test_table_topics.py{KILLED}",
+            f"acceptance/test_without_brokers.py{KILLED}",
             "acceptance/test_checkpoints_on_spark.py",
             "acceptance/test_crash_beside.py",
             "acceptance/test_database_jobs.py",
@@ -48,12 +69,19 @@ HALVES = (
 )
 
 
-def next_turn(files: Collection[str]) -> frozenset[str]:
-    """Return the files that are left to another run, of those whose tests are asked for.
+def part_of(item: pytest.Item) -> str:
+    """Return the file of a test, with its folder, and whether it kills at a place."""
+    called = getattr(item, "callspec", None)
+    killed = called is not None and called.params.get("place") is not None
+    return f"{item.path.parent.name}/{item.path.name}{KILLED if killed else ''}"
+
+
+def next_turn(parts: Collection[str]) -> frozenset[str]:
+    """Return what is left to another run, of the tests that are asked for.
 
     Args:
-        files: Each with its folder.
+        parts: Each as `part_of`.
     """
-    if ALL or not all(half.intersection(files) for half in HALVES):
+    if ALL or not all(half.intersection(parts) for half in HALVES):
         return frozenset()
     return HALVES[(SEED + 1) % 2]

@@ -11,25 +11,9 @@ from tests.acceptance.crash_here import Forks, Order
 from tests.acceptance.crash_kinds import Outputs
 from tests.acceptance.crash_pipeline import create_outputs, delivered, load_topics, log_of
 from tests.acceptance.killed_files import FileRuns
-from tests.acceptance.kills import others_turn
 from tests.acceptance.machines import MOST, Machines
 
 EVENTS = 240
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out pipelines that are killed at a place in files whose turn it is not."""
-    killed = {
-        item: item.path.name
-        for item in items
-        if isinstance(item, pytest.Function)
-        and hasattr(item, "callspec")
-        and item.callspec.params.get("place") is not None
-    }
-    later = others_turn([*killed.values()])
-    if left_out := [item for item, name in killed.items() if name in later]:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in {*left_out}]
 
 
 @pytest.fixture(scope="session")

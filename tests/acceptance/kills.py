@@ -11,9 +11,6 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-IN_TURN = 2
-"""One in so many of the files whose pipelines are killed with Spark at a `place`."""
-
 ASKED = os.environ.get("KAFLOW_KILLS", "")
 ALL = ASKED == "all"
 
@@ -42,8 +39,3 @@ def share(kills: Sequence[T], count: int) -> list[T]:
         return [*kills]
     chosen = random.Random(f"{SEED} {kills}").sample(range(len(kills)), count)
     return [kills[place] for place in sorted(chosen)]
-
-
-def others_turn(files: Sequence[str]) -> set[str]:
-    """Return those of the files whose turn it is not; none where all kills are asked for."""
-    return set() if ALL else {*files} - {*share(sorted({*files}), -(-len({*files}) // IN_TURN))}
