@@ -144,9 +144,9 @@ def test_each_flow_runs(broker, postgres, clickhouse, tmp_path, unique):
     rows = [json.loads(line) for line in printed.splitlines() if line[:1] == "{"]
     assert rows == [{**row_of(n), "_gs_op": "u"} for n in (8, 18, 28)]
     pushed = [json.loads(request.body) for request in requests]
-    told = {"c": "i"}
+    letters = {"c": "i"}
     assert pushed == [
-        {"metadata": {"op": told.get(op, op)}, "data": {**row, "name": f"order {row['id']}"}}
+        {"metadata": {"op": letters.get(op, op)}, "data": {**row, "name": f"order {row['id']}"}}
         for op, row in ORDERS
     ]
     assert {request.headers["X-Team"] for request in requests} == {"orders"}

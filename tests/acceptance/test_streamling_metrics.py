@@ -57,15 +57,8 @@ def write(kafka, first, count):
 
 def points(received, name):
     """Return all points of a metric, of each time that it was sent."""
-    return [
-        point
-        for request in received.requests
-        for resource in getattr(request, "resource_metrics", ())
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-        if metric.name == name
-        for point in metric.gauge.data_points
-    ]
+    found = [metric for metric in received.all_metrics if metric.name == name]
+    return [point for metric in found for point in metric.gauge.data_points]
 
 
 def labels(point):

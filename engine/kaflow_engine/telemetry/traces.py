@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any
 
 from kaflow_engine.model.config import OtlpConfig
 from kaflow_engine.model.record_columns import TRACE_HEADERS
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # logging needs ids only, and it takes long to load
 
 MOST_LINKS = 100
 """Spans of others to which that of a batch is linked; more of them would say no more."""
@@ -60,13 +60,16 @@ def span_of(traceparent: str) -> SpanIds | None:
     return None if wrong else SpanIds(trace_id=trace, span_id=span)
 
 
-def traceparents(records: pa.Table, topics: Collection[str]) -> list[str]:
+def traceparents(records: "pa.Table", topics: Collection[str]) -> list[str]:
     """Return the different valid headers `traceparent` of records, the first MOST_LINKS of them.
 
     Args:
         records: Schema RECORDS.
         topics: Whose records count.
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     mine = records.filter(pc.is_in(records["topic"], pa.array(sorted(topics), pa.string())))
     entries = pc.list_flatten(mine["headers"])
     if not len(entries):

@@ -24,10 +24,10 @@ def test_an_envelope_says_what_happens(
     given = rows(1, 2, gone=(2,) if changes else ())
     with running_receiver() as receiver:
         send(receiver.url, given, changes=changes, said=said)
-    told = [(body["metadata"]["op"], body["data"]) for body in bodies(receiver)]
-    assert told == sent
-    keys_told = [body["metadata"].get("key") for body in bodies(receiver)]
-    assert keys_told == [None, "k2" if changes else None]  # all that there is of what goes
+    received = [(body["metadata"]["op"], body["data"]) for body in bodies(receiver)]
+    assert received == sent
+    keys = [body["metadata"].get("key") for body in bodies(receiver)]
+    assert keys == [None, "k2" if changes else None]  # all that there is of what goes
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,9 @@
 """Small pipelines, planned."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
@@ -25,14 +29,23 @@ def lookup_plan(name: str, events: str, profiles: str, output: str, smart: bool 
     return _plan(data, {events: EVENTS, profiles: PROFILES})
 
 
-def counts_plan(name: str, events: str, output: str, per: str | None = None) -> Flow:
-    """Counts of each three events: of all partitions, or of each one."""
-    runs = {"from": events, "batch": {"size": 3, **({"per": per} if per else {})}}
+def counts_plan(
+    name: str,
+    events: str,
+    output: str,
+    per: str | None = None,
+    form: str = "json",
+    relations: Mapping[str, Any] = MappingProxyType({}),
+) -> Flow:
+    """Counts of each three events: of all partitions, or of each one; of the last of other
+    relations, if there are some."""
+    runs = {"from": [events, *relations][-1], "batch": {"size": 3, **({"per": per} if per else {})}}
     runs["query"] = "SELECT count(*) AS n FROM batch"
     return _plan(
         {
             "name": name,
-            "relations": {"counts": runs},
+            "topics": {events: {"format": form}},
+            "relations": {**relations, "counts": runs},
             "query": "SELECT n FROM counts",
             "output": {"topic": output, "format": "json"},
         },

@@ -82,17 +82,17 @@ def test_what_one_batch_wrote_the_next_one_reads(settings, log):
 
 
 @pytest.mark.parametrize(
-    ("traced", "told"),
+    ("traced", "wanted"),
     [(frozenset({"events"}), [GOOD]), (frozenset({"profiles"}), []), (frozenset(), [])],
     ids=["of driving records", "of others", "not asked for"],
 )
-def test_traceparents_are_told_where_they_are_asked_for(settings, traced, told):
+def test_traceparents_are_reported_where_they_are_asked_for(settings, traced, wanted):
     found = replace(pickle.loads(settings[len(SECRET) :]), traced=traced)
     sent = pa.array([[{"key": "traceparent", "value": GOOD.encode()}]] * EVENTS.num_rows)
     at = EVENTS.schema.get_field_index("headers")
     events = EVENTS.set_column(at, EVENTS.schema.field(at), sent.cast(EVENTS.schema.field(at).type))
     report, _ = result(whole_task(Shipment.of(found).data, context(1), iter(events.to_batches())))
-    assert [each for note in report.notes for each in note.get("traceparents", ())] == told
+    assert [each for note in report.notes for each in note.get("traceparents", ())] == wanted
 
 
 def test_level_after_level_gives_the_same_rows(settings, log):

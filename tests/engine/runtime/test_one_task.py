@@ -16,6 +16,9 @@ FILTER = filter_plan("p", "events", "out")
 LOOKUP = lookup_plan("p", "events", "profiles", "out")
 COUNTS = counts_plan("p", "events", "out")
 COUNTS_OF_EACH = counts_plan("p", "events", "out", per="partition")
+COUNTS_OF_AVRO = counts_plan("p", "events", "out", form="avro")
+ASKED = {"type": "handler", "from": "events", "url": "http://h/", "schema": {"n": "VARCHAR"}}
+COUNTS_OF_ASKED = counts_plan("p", "events", "out", relations={"asked": ASKED})
 FRAME = cast("DataFrame", None)
 SPARK = cast("SparkSession", None)
 
@@ -39,6 +42,8 @@ def ranges(count: int) -> Records:
         pytest.param(LOOKUP, ranges(1), 11, 2, False, id="one range, and a state"),
         pytest.param(COUNTS, ranges(2), 11, 2, True, id="runs of all partitions"),
         pytest.param(COUNTS_OF_EACH, ranges(2), 11, 2, False, id="runs of each partition"),
+        pytest.param(COUNTS_OF_AVRO, ranges(2), 11, 2, False, id="runs of Avro"),
+        pytest.param(COUNTS_OF_ASKED, ranges(2), 11, 2, False, id="runs behind a service"),
         pytest.param(FILTER, FRAME, 11, 2, False, id="a frame of Spark's"),
         pytest.param(COUNTS, FRAME, 11, 2, False, id="a frame of Spark's, and runs"),
     ],

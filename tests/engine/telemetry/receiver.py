@@ -40,14 +40,19 @@ class Received:
         ]
 
     @property
-    def metrics(self):
-        return {
-            metric.name: metric
+    def all_metrics(self):
+        """Each metric as often as it was sent."""
+        return [
+            metric
             for request in self.requests
             for resource in getattr(request, "resource_metrics", ())
             for scope in resource.scope_metrics
             for metric in scope.metrics
-        }
+        ]
+
+    @property
+    def metrics(self):
+        return {metric.name: metric for metric in self.all_metrics}
 
 
 @contextmanager

@@ -45,8 +45,8 @@ def attributes(span):
 def test_a_batch_is_a_span_with_its_stages_inside(receive, protocol):
     headers = {"x-tenant": "blue"}
     with receive() as (address, received):
-        told = config(endpoint=address, protocol=protocol, headers=headers)
-        with open_outlet(told, ["p"]) as outlet:
+        sending = config(endpoint=address, protocol=protocol, headers=headers)
+        with open_outlet(sending, ["p"]) as outlet:
             for progress in (FULL, BATCH, replace(BATCH, state="degraded")):
                 outlet.take(progress)
     spans = {span.name: span for span in received.spans}
@@ -78,9 +78,9 @@ def test_the_variables_of_opentelemetry_do_as_well(monkeypatch):
 def test_lines_of_a_batch_name_its_span(capsys):
     lines = logging.getLogger("kaflow.runtime")
     with receive_http() as (address, received):
-        told = config(endpoint=address, protocol="http")
+        sending = config(endpoint=address, protocol="http")
         with log_messages(LoggingConfig(format="json")):
-            with open_outlet(told, ["p"]) as outlet, logging_of("p"):
+            with open_outlet(sending, ["p"]) as outlet, logging_of("p"):
                 lines.warning("before")
                 for run, number in ((1, 7), (1, 8), (2, 8)):
                     with logging_of("p", run, number):

@@ -86,8 +86,8 @@ def test_the_spans_that_records_name(
 
 
 def test_those_of_several_tasks() -> None:
-    told = [header(n) for n in (*range(1, 80), *range(40, 200))]
-    assert first_links(told) == [header(n) for n in range(1, MOST_LINKS + 1)]
+    headers = [header(n) for n in (*range(1, 80), *range(40, 200))]
+    assert first_links(headers) == [header(n) for n in range(1, MOST_LINKS + 1)]
 
 
 def test_ids_of_batches_differ() -> None:

@@ -147,6 +147,8 @@ def _has_ended(connection: "Connection[Any]") -> bool:
     """Tell whether a connection that waits is of no use: a server says nothing but that it ends."""
     if connection.closed:
         return True
+    if connection.info.transaction_status != driver().pq.TransactionStatus.IDLE:
+        return False  # what has it in use reads its answers
     waiting = select.poll()
     waiting.register(connection.fileno(), select.POLLIN)
     return bool(waiting.poll(0))

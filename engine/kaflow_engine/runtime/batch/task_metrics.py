@@ -128,7 +128,7 @@ def stage_spans(report: BatchReport, name: Callable[[int], str]) -> tuple[StageS
 
 
 def links(report: BatchReport) -> tuple[str, ...]:
-    """Return the headers `traceparent` that tasks have told of, each once."""
+    """Return the headers `traceparent` of all tasks, each once."""
     return tuple(
         first_links(each for note in report.notes for each in note.get("traceparents", ()))
     )

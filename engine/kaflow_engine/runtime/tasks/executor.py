@@ -14,6 +14,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import has_exchange, last_level, levels, state_names
 from kaflow_engine.flow.records import OUTPUT, RECORDS
 from kaflow_engine.flow.timed import Runs
+from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.operators.rows.reports import BatchReport, read_reports
 from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.shuffle_codec import WIRE
@@ -25,6 +26,9 @@ from kaflow_engine.runtime.tasks.settings import TaskSettings
 
 SMALL = 20_000
 """Records up to which one task is faster than several with an exchange between them."""
+
+_SOON_READ = ("json", "raw")
+"""Formats of values that are read faster than an exchange takes."""
 
 ALL_TASKS = -1
 """In place of SMALL: several tasks also without any records, as tables may be large."""
@@ -98,7 +102,7 @@ def is_one_task(plan: Flow, records: Records, size: int, tasks: int, small: int)
 
     A small batch is not worth an exchange. Nor are the records of a single range where nothing is
     kept by key: other tasks would only write what one has made. Nor are rows that all go to one
-    writer: it would wait until the others have read.
+    writer, and are soon read: it would wait until the others have read.
     """
     if size <= small or tasks == 1:
         return True
@@ -108,8 +112,15 @@ def is_one_task(plan: Flow, records: Records, size: int, tasks: int, small: int)
 
 
 def _has_one_writer(plan: Flow) -> bool:
-    """Tell whether rows that travel first make runs, which are not those of each partition."""
+    """Tell whether rows that travel first make runs, which are not those of each partition.
+
+    Whatever takes longer than JSON before they travel is worth several tasks.
+    """
     by_id = levels(plan)
+    if any(source.format not in _SOON_READ for source in plan.sources):
+        return False
+    if any(isinstance(n, Transform) and by_id[n.id] == 0 for n in plan.operators):
+        return False
     nodes = [n for n in (*plan.operators, *plan.sinks) if has_exchange(n) and by_id[n.id] == 1]
     return bool(nodes) and all(isinstance(n, Runs) and not n.per_partition for n in nodes)
 

@@ -45,7 +45,7 @@ class TaskSettings:
     functions: tuple[str, ...] = ()
     """Modules of the functions that the SQL of the plan may call."""
     traced: frozenset[str] = frozenset()
-    """Topics of whose records tasks tell the headers `traceparent`; none where nobody asks."""
+    """Topics whose headers `traceparent` tasks report; none where no traces are sent."""
     side_outputs: OpenSideOutputs = field(default_factory=OpenSideOutputs, compare=False)
 
     @property

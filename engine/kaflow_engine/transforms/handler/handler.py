@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from time import monotonic
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,8 +42,12 @@ class Handler:
             HttpAway: It does not answer, or not in time.
             HttpUnfit: The address or the login is not what it wants.
         """
-        bodies = self._bodies(rows)
-        keys = row_keys(batch.identities(), bodies)
+        column = self.params.op_column
+        own = tuple(each for each in self.transform.columns if each.name != column)
+        plain = format_of("json").encoder(own, None).encode(rows).array
+        bodies = self._in_envelopes(plain, rows)
+        # only an operation of its own makes another question of a row
+        keys = row_keys(batch.identities(), plain if column is None else bodies)
         kept = own_first(batch.answers.kept_rows(self.transform.name), self.transform.id)
         missing = pc.unique(keys.filter(pc.invert(pc.is_in(keys, _of(kept)))))
         if len(missing):
@@ -50,16 +55,16 @@ class Handler:
             kept = pa.concat_tables([kept, self._ask(about, missing, batch)])
         return answered_rows(rows, kept.take(pc.index_in(keys, _of(kept))), self.transform)
 
-    def _bodies(self, rows: pa.Table) -> pa.Array:
-        """Return the JSON of each row, in its envelope."""
-        column = self.params.op_column
-        own = tuple(each for each in self.transform.columns if each.name != column)
-        bodies = format_of("json").encoder(own, None).encode(rows).array
+    def _in_envelopes(self, bodies: pa.Array, rows: pa.Table) -> pa.Array:
+        """Return what is sent of each row."""
         if self.params.envelope == "none":
             return bodies
-        said = ["i"] * len(bodies) if column is None else rows[column].to_pylist()
-        heads = [f'{{"metadata":{{"op":{json.dumps(op)}}},"data":'.encode() for op in said]
-        return pc.binary_join_element_wise(pa.array(heads, bodies.type), bodies, b"}", b"")
+        column = self.params.op_column
+        if column is None:
+            head: Any = pa.scalar(_head("i"), bodies.type)
+        else:
+            head = pa.array(map(_head, rows[column].to_pylist()), bodies.type)
+        return pc.binary_join_element_wise(head, bodies, b"}", b"")
 
     def _ask(self, bodies: pa.Array, keys: pa.Array, batch: TransformBatch) -> pa.Table:
         """Ask about rows, and keep the answers as they come."""
@@ -140,3 +145,7 @@ def _secret(secret: str, name: str, secrets: Mapping[str, str]) -> str:
 
 def _of(kept: pa.Table) -> pa.Array:
     return kept["key"].combine_chunks()
+
+
+def _head(operation: str | None) -> bytes:
+    return f'{{"metadata":{{"op":{json.dumps(operation)}}},"data":'.encode()

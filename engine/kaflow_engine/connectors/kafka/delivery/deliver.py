@@ -232,12 +232,11 @@ def _failed(
 
 def _suspect(error: KafkaError, rows: pa.Table) -> Refusal | None:
     """Say which row an error is about that came without a report, where that is plain."""
-    topics = rows["topic"].to_pylist()
     sizes = sizes_of(rows)
     if error.name() == "MSG_SIZE_TOO_LARGE":
         at = int(sizes.argmax())
-    elif error.name() in MISSING and len(set(topics)) == 1:
+    elif error.name() in MISSING and len(pc.unique(rows["topic"])) == 1:
         at = 0
     else:
         return None
-    return Refusal(error, topics[at], int(sizes[at]))
+    return Refusal(error, rows["topic"][at].as_py(), int(sizes[at]))

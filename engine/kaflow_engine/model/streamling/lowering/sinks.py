@@ -206,10 +206,10 @@ def _webhook(work: Lowering, node: Node, spec: WebhookSink) -> None:
         "headers": placed(node, "headers", dict(spec.headers)) if spec.headers else None,
     }
     if spec.payload_version == "1":
-        told = work.rows[spec.from_].kind == "rows"
+        varies = work.rows[spec.from_].kind == "rows"
         about |= {
             "envelope": placed(node, "payload_version", "metadata"),
-            "op_column": OPERATION if told else None,
+            "op_column": OPERATION if varies else None,
         }
     _write(work, node, about)
 

@@ -113,7 +113,7 @@ def _no_record(work: Lowering, node: Node) -> str | None:
 
 def _handler(work: Lowering, node: Node, spec: HandlerTransform) -> dict[str, object]:
     enveloped = spec.payload_version == "1"
-    told = enveloped and work.rows[node.name].kind == "rows"
+    varies = enveloped and work.rows[node.name].kind == "rows"
     single = spec.one_row_per_request
     return {
         "type": "handler",
@@ -127,7 +127,7 @@ def _handler(work: Lowering, node: Node, spec: HandlerTransform) -> dict[str, ob
         "concurrency": work.settings.concurrency,
         "timeout": f"{work.settings.timeout}s",
         "envelope": placed(node, "payload_version", "metadata") if enveloped else None,
-        "op_column": OPERATION if told else None,
+        "op_column": OPERATION if varies else None,
         "schema": placed(node, "schema_override", dict(spec.schema_override))
         if spec.schema_override
         else None,
