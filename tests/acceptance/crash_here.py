@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -38,7 +38,6 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.with_brought import with_brought
 from kaflow_engine.model.project import load_project
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.rows.reports import read_reports
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.runtime import pipeline, restart_policy
@@ -51,8 +50,8 @@ from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.source import record_source
 from kaflow_engine.runtime.tasks import crash
-from kaflow_engine.runtime.tasks.executor import Executed
-from kaflow_engine.runtime.tasks.level_task import RESULT, level_task, of_stream, whole_task
+from kaflow_engine.runtime.tasks.executor import Executed, executed
+from kaflow_engine.runtime.tasks.level_task import first_task, level_task, whole_task
 from kaflow_engine.runtime.tasks.memory import settle_in
 from kaflow_engine.state.storage.lease import hold_lease
 from tests.acceptance.crash_orders import End, Order
@@ -177,6 +176,7 @@ def _run(order: Order) -> None:
     record_source.RecordSource.read = _read  # type: ignore[method-assign]
     batches.no_records = lambda spark: RECORDS.empty_table()  # type: ignore[assignment]
     batches.execute_batch = _staged if order.staged else _whole  # type: ignore[assignment]
+    record_source.RecordSource.reads_topics = False  # type: ignore[assignment]
     pipeline.LiveStream = _Live  # type: ignore[misc]
     restart_policy._BACKOFF_S = 0.02
     if order.piece is not None:
@@ -281,19 +281,15 @@ def _read(source: Any, ranges: Any) -> pa.Table:
 
 
 def _whole(records: pa.Table, batch: Any, shipment: Any, *sizes: int) -> Executed:
-    return _executed(whole_task(shipment.data, batch, iter(records.to_batches())))
+    return executed(whole_task(shipment.data, batch, iter(records.to_batches())))
 
 
 def _staged(records: pa.Table, batch: Any, shipment: Any, *sizes: int) -> Executed:
-    found = records.to_batches()
-    for stage in range(last_level(shipment.settings.plan) + 1):
-        found = list(level_task(shipment.data, batch, stage, 1, iter(found)))
-    return _executed(found)
-
-
-def _executed(batches: Iterable[pa.RecordBatch]) -> Executed:
-    (row,) = pa.Table.from_batches(list(batches), schema=RESULT).to_pylist()
-    return Executed(read_reports(of_stream(row["reports"])), of_stream(row["output"]))
+    given = list(first_task(shipment.data, batch, 1, iter(records.to_batches())))
+    for stage in range(1, last_level(shipment.settings.plan) + 1):
+        streams = (data for _, data in given)
+        given = list(level_task(shipment.data, batch, stage, 1, streams))
+    return executed(given)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ def world(broker, unique, tmp_path, monkeypatch):
     monkeypatch.setattr(record_source.RecordSource, "read", crash_here._read)
     monkeypatch.setattr(batches, "no_records", lambda spark: crash_here.RECORDS.empty_table())
     monkeypatch.setattr(batches, "execute_batch", crash_here._whole)
+    monkeypatch.setattr(record_source.RecordSource, "reads_topics", False)
     monkeypatch.setattr(pipeline, "LiveStream", crash_here._Live)
     return World(broker, unique, tmp_path)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from kaflow_engine.connectors.journal.receivers import receiving
+from kaflow_engine.connectors.kafka.native.library import library
 from kaflow_engine.connectors.kafka.oauth import java_options
 from kaflow_engine.errors import DrainIncomplete, KaflowError, StateError
 from kaflow_engine.flow.flow import Backfill, Flow
@@ -27,10 +28,11 @@ from kaflow_engine.runtime.sink.bookkeeping import forget_runs
 from kaflow_engine.runtime.spark.cluster import require_master, warn_unless_protected
 from kaflow_engine.runtime.spark.jars import spark_kafka_jars
 from kaflow_engine.runtime.spark.java import find_java
-from kaflow_engine.runtime.spark.session import start_session
+from kaflow_engine.runtime.spark.session import cores, is_local, start_session
 from kaflow_engine.runtime.spark.sessions import Sessions
 from kaflow_engine.runtime.takeover.open_state import PlanChange, refuse_change
 from kaflow_engine.runtime.tasks.memory import release_now_and_then
+from kaflow_engine.runtime.tasks.warm_up import warm_up
 from kaflow_engine.state.storage.lease import Leases, hold_lease
 from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary
 
@@ -82,9 +84,7 @@ def run_pipelines(
     with leases or Leases(root, [plan.pipeline for plan in plans]).take() as held:
         require_master(config.spark.master)
         sessions = Sessions(
-            partial(start_session, spark_settings(config), find_java(), spark_kafka_jars())
-            if spark is None
-            else lambda: spark
+            partial(_start, spark_settings(config, plans)) if spark is None else lambda: spark
         )
         with ExitStack() as resources:
             if spark is None:
@@ -114,14 +114,25 @@ def run_pipelines(
             return _supervise(runs, held, taking, limits, config.drain_deadline / 1000)
 
 
-def spark_settings(config: Config) -> SparkConfig:
-    """Return Spark's settings, with what its Kafka client needs of the JVM."""
-    needed = java_options([each.properties for each in config.kafka.every.values()])
-    if not needed:
-        return config.spark
-    names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-    conf = {name: f"{config.spark.conf.get(name, '')} {needed}".strip() for name in names}
-    return config.spark.model_copy(update={"conf": {**config.spark.conf, **conf}})
+def spark_settings(config: Config, plans: Sequence[Flow]) -> SparkConfig:
+    """Return Spark's settings, with what its JVMs need for what is read through them."""
+    needed = [java_options([each.properties for each in config.kafka.every.values()])]
+    through_jvm = library() is None or any(t.history for plan in plans for t in plan.sources)
+    conf = dict(config.spark.conf)
+    for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+        own = conf.get(name, "")
+        # what only schedules does not earn back what Java's better compiler takes
+        quick = "" if through_jvm or "Tiered" in own else "-XX:TieredStopAtLevel=1"
+        if found := " ".join(filter(None, [own, *needed, quick])):
+            conf[name] = found
+    return config.spark.model_copy(update={"conf": conf})
+
+
+def _start(settings: SparkConfig) -> SparkSession:
+    session = start_session(settings, find_java(), spark_kafka_jars())
+    if is_local(settings.master):
+        warm_up(session, cores(settings.master))
+    return session
 
 
 def run_backfill(

@@ -292,7 +292,8 @@ class PipelineRun:
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
             return BoundedRead(run, run.plan.backfill, state.goal).follow()
-        kafka = None if run.inputs.named else run.inputs.topics.one_cluster(counts)
+        in_tasks = run.inputs.named or run.runner.source.reads_topics
+        kafka = None if in_tasks else run.inputs.topics.one_cluster(counts)
         if kafka is None:
             return PolledStream(run, counts, self.config.batch_interval).follow(goal, finite)
         checkpoint = directory / "spark" / str(run.runner.epoch)

@@ -11,6 +11,8 @@ use crate::rows::{Headers, Rows};
 
 const PRODUCER: c_int = 0;
 const COPIED: i32 = 2;
+/// How long librdkafka waits before it looks again.
+const FLUSHED_MS: c_int = 10;
 const EVERYTHING: c_int = 1 | 2;
 const REFUSALS: usize = 10;
 /// Codes of rows that the client threw away itself: another error made it do so.
@@ -209,9 +211,15 @@ impl Producer {
     }
 
     /// Waits until nothing is under way; whoever calls asks what still is.
+    ///
+    /// librdkafka itself looks each 10 ms only, as no report comes of what is acknowledged.
     pub fn flush(&self, timeout: c_int) {
-        // SAFETY: the client is open
-        unsafe { (self.api.rd_kafka_flush)(self.client, timeout) };
+        let (mut left, mut step) = (timeout, 1);
+        while left > 0 && self.waiting() > 0 {
+            // SAFETY: the client is open
+            unsafe { (self.api.rd_kafka_flush)(self.client, step.min(left)) };
+            (left, step) = (left - step, (2 * step).min(FLUSHED_MS));
+        }
     }
 
     /// Takes reports.

@@ -6,13 +6,12 @@ import pyarrow as pa
 import pytest
 
 from kaflow_engine.errors import SourceError
-from kaflow_engine.operators.rows.reports import read_reports
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.batch.task_metrics import changes_of
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import to_error
-from kaflow_engine.runtime.tasks.executor import Shipment
-from kaflow_engine.runtime.tasks.level_task import level_task, of_stream, whole_task
+from kaflow_engine.runtime.tasks.executor import Shipment, executed
+from kaflow_engine.runtime.tasks.level_task import first_task, level_task, whole_task
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.state.log.batch_log import BatchLog, CommitRecord, StateRecord
 from kaflow_engine.state.storage.store import LocalStore
@@ -66,9 +65,9 @@ def commit(log, batch, report):
     log.commit(CommitRecord(number=batch, epoch=1, changes=changes, watermark={}, next_due={}))
 
 
-def result(batches):
-    (row,) = pa.Table.from_batches(list(batches)).to_pylist()
-    return read_reports(of_stream(row["reports"])), of_stream(row["output"])
+def result(given):
+    done = executed(given)
+    return done.report, done.output
 
 
 def test_what_one_batch_wrote_the_next_one_reads(settings, log):
@@ -98,8 +97,10 @@ def test_traceparents_are_reported_where_they_are_asked_for(settings, traced, wa
 def test_level_after_level_gives_the_same_rows(settings, log):
     both = pa.concat_tables([PROFILES, EVENTS]).to_batches()
     report, output = result(whole_task(settings, context(1), iter(both)))
-    sent = list(level_task(settings, context(1), 0, 1, iter(both)))
-    again, rows = result(level_task(settings, context(1), 1, 1, iter(sent)))
+    sent = list(first_task(settings, context(1), 1, iter(both)))
+    assert {task for task, _ in sent} == {0}
+    streams = (data for _, data in sent)
+    again, rows = result(level_task(settings, context(1), 1, 1, streams))
     assert rows.equals(output)
     assert again.counters == report.counters
     assert again.partitions == report.partitions

@@ -27,6 +27,7 @@ class FakeRun:
         self.plan = SimpleNamespace()
         self.finite, self.ended = set(), set()
         self.inputs = SimpleNamespace(
+            named={},
             partitions=lambda plan: self.counts,
             finite=lambda names: frozenset(names) & self.finite,
             ended=lambda names: set(names) <= self.ended,

@@ -1,13 +1,16 @@
 import io
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kaflow_engine import masking
 from kaflow_engine.errors import RunError
+from kaflow_engine.flow.sources import HistoryParams
 from kaflow_engine.model.config import Config, KafkaConfig, SparkConfig
+from kaflow_engine.runtime import application
 from kaflow_engine.runtime.application import spark_settings
 from kaflow_engine.runtime.spark.session import (
     FIXED,
@@ -19,6 +22,11 @@ from kaflow_engine.runtime.spark.session import (
     java_options,
     python_of_tasks,
     session_settings,
+)
+from tests.engine.runtime.plans_here import filter_plan
+
+HISTORY = HistoryParams(
+    path="/data", format="parquet", partition="p", offset="o", timestamp="t", key=None, value=None
 )
 
 
@@ -133,12 +141,36 @@ def test_what_spark_says_holds_no_secret(caplog, monkeypatch):
     assert "could not log in with ***" in caplog.text
 
 
-def test_java_may_ask_the_server_of_tokens():
+def test_java_may_ask_the_server_of_tokens(monkeypatch):
+    monkeypatch.setattr(application, "library", lambda: None)
     endpoint = "https://idp/token"
     kafka = {"properties": {"sasl.oauthbearer.token.endpoint.url": endpoint}}
     option = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={endpoint}"
     plain = Config.model_validate({"spark": {"conf": {"spark.driver.extraJavaOptions": "-Xint"}}})
-    assert spark_settings(plain) == plain.spark
-    found = spark_settings(plain.model_copy(update={"kafka": KafkaConfig.model_validate(kafka)}))
+    assert spark_settings(plain, ()) == plain.spark
+    asks = plain.model_copy(update={"kafka": KafkaConfig.model_validate(kafka)})
+    found = spark_settings(asks, ())
     assert found.conf["spark.driver.extraJavaOptions"] == f"-Xint {option}"
     assert found.conf["spark.executor.extraJavaOptions"] == option
+
+
+@pytest.mark.parametrize(
+    ("own", "native", "history", "expected"),
+    [
+        ("", True, False, "-XX:TieredStopAtLevel=1"),
+        ("-Xint", True, False, "-Xint -XX:TieredStopAtLevel=1"),
+        ("-XX:-TieredCompilation", True, False, "-XX:-TieredCompilation"),
+        ("-Xint", True, True, "-Xint"),
+        ("-Xint", False, False, "-Xint"),
+    ],
+    ids=["it schedules", "with others", "the author decides", "files", "Spark reads topics"],
+)
+def test_java_compiles_well_where_records_pass_it(monkeypatch, own, native, history, expected):
+    monkeypatch.setattr(application, "library", lambda: object() if native else None)
+    plan = filter_plan("p", "events", "out")
+    (source,) = plan.sources
+    past = HISTORY if history else None
+    plan = replace(plan, sources=(replace(source, history=past),))
+    conf = {"spark.driver.extraJavaOptions": own}
+    config = Config.model_validate({"spark": {"conf": conf}})
+    assert spark_settings(config, [plan]).conf["spark.driver.extraJavaOptions"] == expected

@@ -1,77 +1,64 @@
-"""How EXCHANGE rows travel between tasks: numbers packed into one column.
+"""How EXCHANGE rows travel between tasks: as Arrow streams, one for each task that takes them.
 
-Spark converts rows column by column, to its own form and back, so that few columns travel faster;
-and a list column takes it quadratic time where most lists are null.
+Most rows leave most columns null, and what is null in all of them does not travel.
 """
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kaflow_engine.operators.rows.schemas import EXCHANGE
-from kaflow_engine.state.binary_columns import bytes_of_lists, fixed, heads, lists_of_bytes
 
-WIRE = pa.schema(
-    [
-        pa.field("part", pa.int32()),
-        pa.field("numbers", pa.binary()),
-        *(EXCHANGE.field(name) for name in ("key", "payload", "raw", "value")),
-        pa.field("members", pa.binary()),
+_CHUNK = 50_000
+"""Rows of a stream, at most."""
+
+
+def to_streams(rows: pa.Table, tasks: int) -> Iterator[tuple[int, bytes]]:
+    """Yield rows of schema EXCHANGE for each of `tasks` tasks, with its number.
+
+    A row goes to the task that its `part` modulo `tasks` is the number of.
+    """
+    if not rows.num_rows:
+        return
+    used = [name for name in EXCHANGE.names if rows[name].null_count < rows.num_rows]
+    some = rows.select(used)
+    task = np.remainder(rows["part"].to_numpy(), tasks)
+    bounds = np.zeros(tasks + 1, np.int64)
+    np.cumsum(np.bincount(task, minlength=tasks), out=bounds[1:])
+    if bounds[1:-1].any() and (bounds[1:-1] < rows.num_rows).any():
+        some = some.take(pa.array(np.argsort(task, kind="stable")))
+    for number in range(tasks):
+        for start in range(bounds[number], bounds[number + 1], _CHUNK):
+            count = min(_CHUNK, int(bounds[number + 1]) - start)
+            yield number, to_stream(some.slice(start, count))
+
+
+def of_streams(streams: Iterator[bytes]) -> pa.Table:
+    """Return the rows (EXCHANGE) of streams."""
+    tables = [of_stream(stream) for stream in streams]
+    if not tables:
+        return EXCHANGE.empty_table()
+    return pa.concat_tables([_whole(table) for table in tables])
+
+
+def to_stream(table: pa.Table) -> bytes:
+    """Return a table as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def of_stream(data: bytes) -> pa.Table:
+    """Return the table of an Arrow stream."""
+    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+
+
+def _whole(table: pa.Table) -> pa.Table:
+    there = set(table.column_names)
+    columns = [
+        table[field.name] if field.name in there else pa.nulls(table.num_rows, field.type)
+        for field in EXCHANGE
     ]
-)
-"""Rows between tasks; `numbers` and `members` are in the machine's byte order."""
-
-_SMALL = ("target", "kind", "side", "t_phase", "t_role", "t_topic", "t_part", "d_part")
-_LARGE = ("t_time", "t_off", "d_batch", "d_time", "d_off", "ts")
-_FLAGS = ("doomed", "counted", "forced")
-_NAMES = (*_SMALL, *_LARGE, *_FLAGS)
-_NUMBERS = np.dtype(
-    [
-        *((name, "i4") for name in _SMALL),
-        *((name, "i8") for name in _LARGE),
-        *((name, "u1") for name in _FLAGS),
-        ("nulls", "u4"),
-    ]
-)
-
-
-def to_wire(rows: pa.Table) -> pa.Table:
-    """Return rows of schema EXCHANGE as rows of schema WIRE."""
-    numbers = np.zeros(rows.num_rows, _NUMBERS)
-    for bit, name in enumerate(_NAMES):
-        column = rows[name]
-        if column.null_count == len(column):
-            numbers["nulls"] |= 1 << bit
-            continue
-        if column.null_count:
-            numbers["nulls"] |= column.is_null().to_numpy().astype("u4") << bit
-            column = pc.fill_null(column, False if name in _FLAGS else 0)
-        numbers[name] = column.to_numpy()
-    columns = {
-        "part": rows["part"],
-        "numbers": fixed(numbers),
-        "members": bytes_of_lists(rows["members"].combine_chunks()),
-    }
-    return pa.Table.from_arrays(
-        [columns[n] if n in columns else rows[n] for n in WIRE.names], schema=WIRE
-    )
-
-
-def of_wire(rows: pa.Table) -> pa.Table:
-    """Return rows of schema WIRE as rows of schema EXCHANGE."""
-    numbers = heads(rows["numbers"].combine_chunks(), _NUMBERS)
-    columns: dict[str, Any] = {"members": lists_of_bytes(rows["members"].combine_chunks())}
-    nulls = np.ascontiguousarray(numbers["nulls"])
-    always, sometimes = np.bitwise_and.reduce(nulls), np.bitwise_or.reduce(nulls)
-    for bit, name in enumerate(_NAMES):
-        kind = EXCHANGE.field(name).type
-        if always >> bit & 1:
-            columns[name] = pa.nulls(len(nulls), kind)
-        else:
-            mask = (nulls >> bit & 1).astype(np.bool_) if sometimes >> bit & 1 else None
-            columns[name] = pa.array(np.ascontiguousarray(numbers[name]), mask=mask).cast(kind)
-    return pa.Table.from_arrays(
-        [columns[n] if n in columns else rows[n] for n in EXCHANGE.names], schema=EXCHANGE
-    )
+    return pa.Table.from_arrays(columns, schema=EXCHANGE)

@@ -1,4 +1,4 @@
-"""The live stream of a pipeline: Spark's streaming query brings ranges, `run_batch` runs them."""
+"""The live stream of a pipeline whose topics Spark reads: its streaming query brings records."""
 
 import shutil
 import threading
@@ -94,9 +94,7 @@ class LiveStream:
             try:
                 at = self._run.standing.offsets
                 ends = logged_ends(self._checkpoint, spark_batch)
-                # what tasks read themselves, Spark's source never fetches: it only plans
-                in_tasks = self._run.runner.source.reads_topics
-                self._run.take(merged(at, ends), None if in_tasks else frame)
+                self._run.take(merged(at, ends), frame)
                 self._ticker.batch_ended()
             except Exception as error:
                 self._failure = to_error(error, "running a batch")

@@ -1,4 +1,4 @@
-"""The live stream of a pipeline that reads other sources than topics: it asks for their ends."""
+"""The live stream of a pipeline whose tasks read its sources themselves: it asks for their ends."""
 
 import time
 from collections.abc import Mapping
@@ -11,8 +11,11 @@ from kaflow_engine.runtime.drive.ticker import Ticker, end_inputs
 from kaflow_engine.runtime.source.offsets import merged, unread, with_added_partitions
 from kaflow_engine.state.log.batch_log import Offsets
 
-_POLL_S = 0.5
-"""How long to wait before the ends are asked for again, where nothing new was there."""
+_SOON_S, _LATER_S = 0.01, 0.05
+"""How long to wait before the ends of topics are asked for again: at first, and at most, as long as
+nothing new is there."""
+_OTHERS_S = 0.5
+"""How long before those of other sources are."""
 _COUNT_EVERY_S = 30
 """How often to look whether topics have more partitions."""
 
@@ -31,6 +34,7 @@ class PolledStream:
         self._counted = time.monotonic()
         self._gather_s = max(interval, gathered_for(run.plan)) / 1000
         self._ticker = Ticker(run)
+        self._idle_s = 0.0
         self._asked: Offsets | None = None
         self._ending: frozenset[str] = frozenset()
         """The sources that had an end when it was last asked where to end."""
@@ -58,12 +62,20 @@ class PolledStream:
                 if ending := run.read_to(ends):
                     return ending
                 self._ticker.batch_ended()
+                self._idle_s = 0.0
                 run.limits.stop.wait(gather_s)
             elif not self._ticker.tick(goal):
-                run.limits.stop.wait(_POLL_S)
+                run.limits.stop.wait(self._longer())
         if ending == "caught up" and run.inputs.finite(self._counts) == self._counts.keys():
             end_inputs(run)
         return ending
+
+    def _longer(self) -> float:
+        """Return how long to wait where nothing new is there, longer from time to time."""
+        if self._run.inputs.named:
+            return _OTHERS_S
+        self._idle_s = min(max(2 * self._idle_s, _SOON_S), _LATER_S)
+        return self._idle_s
 
     def _goal(self) -> Offsets | None:
         """Return where to end; None: nowhere, or that is not known yet."""

@@ -70,7 +70,7 @@ def spark_archive(java: Java) -> Path:
     assert found is not None
     assert found.origin is not None
     jars = Path(found.origin).parent / "jars"
-    return archive_path("spark", java, sorted(jars.glob("*.jar")))
+    return archive_path("spark-jobs", java, sorted(jars.glob("*.jar")))
 
 
 def make_spark_archive() -> None:

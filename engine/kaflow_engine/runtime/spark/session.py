@@ -50,6 +50,8 @@ SETTINGS: Mapping[str, str] = {
     "spark.scheduler.mode": "FIFO",
     "spark.python.worker.reuse": "true",
     "spark.sql.adaptive.enabled": "false",
+    # else tasks of frames have workers of their own, beside those of other tasks
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
@@ -71,6 +73,8 @@ SETTINGS: Mapping[str, str] = {
 ON_ONE_MACHINE: Mapping[str, str] = {
     # what stays on the machine takes longer to compress than to write
     "spark.shuffle.compress": "false",
+    # between processes TCP waits 40 ms for a receipt wherever several small writes follow another
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.driver.bindAddress": LOCAL,
     "spark.driver.host": LOCAL,
     # its workers need not load the engine; on a cluster it may come with the job, too late for it

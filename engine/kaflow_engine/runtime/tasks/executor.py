@@ -1,14 +1,12 @@
 """Runs one batch on Spark: in one task where that is enough, else with an exchange per level."""
 
 import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql import SparkSession
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import has_exchange, last_level, levels, state_names
@@ -17,10 +15,17 @@ from kaflow_engine.flow.timed import Runs
 from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.operators.rows.reports import BatchReport, read_reports
 from kaflow_engine.operators.rows.schemas import EXCHANGE
-from kaflow_engine.operators.rows.shuffle_codec import WIRE
+from kaflow_engine.operators.rows.shuffle_codec import of_stream
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.failures.error_wire import SECRET
-from kaflow_engine.runtime.tasks.level_task import RESULT, level_task, of_stream, whole_task
+from kaflow_engine.runtime.tasks.jobs import Given
+from kaflow_engine.runtime.tasks.level_task import (
+    REPORTED,
+    ROWS,
+    first_task,
+    level_task,
+    whole_task,
+)
 from kaflow_engine.runtime.tasks.records import InTasks, Records, in_one, in_several
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 
@@ -80,21 +85,14 @@ def execute_batch(
         tasks: How many tasks may run at once.
         small: Up to how many records one task does it all.
     """
-    plan = shipment.settings.plan
-    data = shipment.data
+    plan, data = shipment.settings.plan, shipment.data
     if is_one_task(plan, records, size, tasks, small):
-        frame, task = in_one(records, partial(whole_task, data, batch))
-        frame = frame.mapInArrow(task, _spark_schema(RESULT))
-    else:
-        width = min(tasks, plan.partitions)
-        last = last_level(plan)
-        frame, task = in_several(records, partial(level_task, data, batch, 0, width))
-        for level in range(last + 1):
-            if level:
-                frame = frame.repartitionById(width, sf.pmod(sf.col("part"), sf.lit(width)))
-                task = partial(level_task, data, batch, level, width)
-            frame = frame.mapInArrow(task, _spark_schema(RESULT if level == last else WIRE))
-    return _read(frame)
+        return executed(in_one(records, partial(whole_task, data, batch)).collect())
+    width = min(tasks, plan.partitions)
+    job = in_several(records, partial(first_task, data, batch, width))
+    for level in range(1, last_level(plan) + 1):
+        job = job.exchanged(width, partial(level_task, data, batch, level, width))
+    return executed(job.collect())
 
 
 def is_one_task(plan: Flow, records: Records, size: int, tasks: int, small: int) -> bool:
@@ -125,35 +123,27 @@ def _has_one_writer(plan: Flow) -> bool:
     return bool(nodes) and all(isinstance(n, Runs) and not n.per_partition for n in nodes)
 
 
-def no_records(spark: SparkSession) -> DataFrame:
-    """Return a frame on which Spark runs its tasks although it has no record."""
-    return spark.range(0, 1, 1, 1).selectExpr(
-        *(
-            f"CAST(NULL AS {field.dataType.simpleString()}) AS {field.name}"
-            for field in _spark_schema(RECORDS)
-        )
-    )
+def no_records(spark: SparkSession) -> InTasks:
+    """Return no range at all; one task runs all the same."""
+    return InTasks(spark, ())
 
 
-def table_frame(spark: SparkSession, records: pa.Table, width: int = 1) -> DataFrame:
-    """Return the records of a table (RECORDS), each source partition in one Spark partition."""
-    if not records.num_rows:
-        return no_records(spark)
+def table_frame(spark: SparkSession, records: pa.Table, width: int = 1) -> Records:
+    """Return the records of a table (RECORDS): as ranges of one task, or in a frame of `width`
+    partitions, each source partition in one of them."""
+    if width == 1 or not records.num_rows:
+        return InTasks(spark, (records.to_batches,)) if records.num_rows else no_records(spark)
     # a copy, because pyspark cannot take slices of nullable lists
     whole = records.cast(RECORDS).take(pa.array(range(records.num_rows)))
-    frame = spark.createDataFrame(whole).coalesce(1)
-    return frame if width == 1 else frame.repartition(width, "topic", "partition")
+    return spark.createDataFrame(whole).repartition(width, "topic", "partition")
 
 
-def _read(frame: DataFrame) -> Executed:
-    rows = frame.collect()
-    reports = [of_stream(bytes(row["reports"])) for row in rows]
-    output = [of_stream(bytes(row["output"])) for row in rows]
+def executed(given: Iterable[Given]) -> Executed:
+    """Return what the last tasks of a batch gave."""
+    found: dict[int, list[pa.Table]] = {REPORTED: [], ROWS: []}
+    for kind, data in given:
+        found[kind].append(of_stream(data))
     return Executed(
-        read_reports(pa.concat_tables([EXCHANGE.empty_table(), *reports])),
-        pa.concat_tables([OUTPUT.empty_table(), *output]),
+        read_reports(pa.concat_tables([EXCHANGE.empty_table(), *found[REPORTED]])),
+        pa.concat_tables([OUTPUT.empty_table(), *found[ROWS]]),
     )
-
-
-def _spark_schema(schema: pa.Schema) -> StructType:
-    return from_arrow_schema(schema)

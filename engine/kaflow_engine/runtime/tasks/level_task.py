@@ -1,7 +1,7 @@
-"""The functions that Spark's `mapInArrow` calls in its Python workers."""
+"""The tasks that Spark's Python workers run."""
 
 import pickle
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
@@ -13,11 +13,12 @@ from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import OUTPUT, RECORDS
 from kaflow_engine.operators.levels import run_level
 from kaflow_engine.operators.rows.reports import report_rows
-from kaflow_engine.operators.rows.shuffle_codec import WIRE, of_wire, to_wire
+from kaflow_engine.operators.rows.shuffle_codec import of_streams, to_stream, to_streams
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.plan.planner.functions import require_functions
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import carried
+from kaflow_engine.runtime.tasks.jobs import Batches, Given
 from kaflow_engine.runtime.tasks.memory import release, release_now_and_then, settle_in
 from kaflow_engine.runtime.tasks.orphans import watch_parent
 from kaflow_engine.runtime.tasks.settings import TaskSettings
@@ -25,17 +26,14 @@ from kaflow_engine.runtime.tasks.shared_store import check_shared
 from kaflow_engine.runtime.tasks.worker import WorkerTask
 from kaflow_engine.telemetry.traces import traceparents
 
-RESULT = pa.schema([pa.field("reports", pa.binary()), pa.field("output", pa.binary())])
-"""What a task of the last level returns, in one row: Arrow streams of EXCHANGE and of OUTPUT."""
+REPORTED, ROWS = range(2)
+"""What the last tasks give, as Arrow streams: reports (EXCHANGE), and rows (OUTPUT)."""
 
-_CHUNK = 50_000
 _LARGE = 50_000
 """Rows from which on a task leaves much memory behind."""
 
-Batches = Iterator[pa.RecordBatch]
 
-
-def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batches:
+def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Iterator[Given]:
     """Run all levels over raw records."""
     with begun(settings, batch.batch) as (found, _):
         with WorkerTask(found, batch, range(found.plan.partitions)) as task:
@@ -47,7 +45,7 @@ def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batche
                     reports = _run(found, level, batch, reports, task)
         result = _result(task, reports)
         large = records.num_rows > _LARGE
-    yield result
+    yield from result
     if large:
         del records, reports, result
         release()
@@ -55,24 +53,37 @@ def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batche
     settle_in()
 
 
+def first_task(
+    settings: bytes, batch: BatchContext, tasks: int, batches: Batches
+) -> Iterator[Given]:
+    """Run the first level over raw records, for `tasks` tasks of the next one."""
+    yield from _level(settings, batch, 0, tasks, lambda: _records(batches))
+
+
 def level_task(
-    settings: bytes, batch: BatchContext, level: int, tasks: int, batches: Batches
-) -> Batches:
-    """Run one level over the rows that were sent to one of `tasks` tasks."""
+    settings: bytes, batch: BatchContext, level: int, tasks: int, streams: Iterator[bytes]
+) -> Iterator[Given]:
+    """Run another level over the rows that were sent to one of `tasks` tasks."""
+    yield from _level(settings, batch, level, tasks, lambda: of_streams(streams))
+
+
+def _level(
+    settings: bytes, batch: BatchContext, level: int, tasks: int, read: Callable[[], pa.Table]
+) -> Iterator[Given]:
     with begun(settings, batch.batch) as (found, number):
         last = last_level(found.plan)
         own = range(number, found.plan.partitions, tasks) if level else ()
         with WorkerTask(found, batch, own) as task:
             with task.timed(f"read.{level}"):
-                rows = _rows(batches) if level else _records(batches)
+                rows = read()
             large = rows.num_rows > _LARGE
             with task.timed(f"run.{level}"):
                 rows = _run(found, level, batch, rows, task)
         if level == last:
-            out = [_result(task, rows)]
+            out = _result(task, rows)
         else:
             notes = report_rows([{"note": note} for note in task.notes()])
-            out = to_wire(pa.concat_tables([rows, notes])).to_batches(max_chunksize=_CHUNK)
+            out = list(to_streams(pa.concat_tables([rows, notes]), tasks))
     yield from out
     if large:
         del rows, out
@@ -127,37 +138,17 @@ def _settings(settings: bytes) -> TaskSettings:
 
 def _records(batches: Batches) -> pa.Table:
     """Return all records of a task; a record without a topic only makes Spark run the task."""
-    table = _table(batches, RECORDS)
+    found = [batch for batch in batches if batch.num_rows]
+    if not found:
+        return RECORDS.empty_table()
+    table = pa.Table.from_batches(found).select(RECORDS.names).cast(RECORDS)
     topics = table.column("topic")
     return table.filter(topics.is_valid()) if topics.null_count else table
 
 
-def _rows(batches: Batches) -> pa.Table:
-    return of_wire(_table(batches, WIRE))
-
-
-def _table(batches: Batches, schema: pa.Schema) -> pa.Table:
-    found = [batch for batch in batches if batch.num_rows]
-    if not found:
-        return schema.empty_table()
-    return pa.Table.from_batches(found).select(schema.names).cast(schema)
-
-
-def _result(task: WorkerTask, reports: pa.Table) -> pa.RecordBatch:
+def _result(task: WorkerTask, reports: pa.Table) -> list[Given]:
     notes = report_rows([{"note": note} for note in task.notes()])
-    output = pa.concat_tables([OUTPUT.empty_table(), *task.output])
-    streams = [to_stream(pa.concat_tables([reports, notes])), to_stream(output)]
-    return pa.record_batch([pa.array([data], pa.binary()) for data in streams], schema=RESULT)
-
-
-def to_stream(table: pa.Table) -> bytes:
-    """Return a table as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def of_stream(data: bytes) -> pa.Table:
-    """Return the table of an Arrow stream."""
-    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+    given = [(REPORTED, to_stream(pa.concat_tables([reports, notes])))]
+    if task.output:
+        given.append((ROWS, to_stream(pa.concat_tables([OUTPUT.empty_table(), *task.output]))))
+    return given

@@ -1,6 +1,6 @@
 """Records on their way into tasks: a frame of Spark's, or ranges that the tasks read themselves."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,10 +13,9 @@ from kaflow_engine.connectors.sources.contract import RangeRead
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import carried
+from kaflow_engine.runtime.tasks.jobs import First, FrameJob, Job, RangeJob
 
 Batches = Iterator[pa.RecordBatch]
-Task = Callable[[Batches], Batches]
-"""What Spark's `mapInArrow` calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,49 +27,35 @@ class InTasks:
 
     def frame(self) -> DataFrame:
         """Return a frame of the records (columns of RECORDS), each range in a partition."""
-        frame, task = in_several(self, partial(_as_read, SECRET))
-        return frame.mapInArrow(task, from_arrow_schema(RECORDS))
+        count = len(self.reads)
+        read = partial(_read, SECRET, self.reads)
+        return self.spark.range(0, count, 1, count).mapInArrow(read, from_arrow_schema(RECORDS))
 
 
 Records = DataFrame | InTasks
 
 
-def in_one(records: Records, task: Task) -> tuple[DataFrame, Task]:
-    """Return a frame of one partition, and what does a task over records there."""
+def in_one(records: Records, task: First) -> Job:
+    """Return a job of one task over all records."""
     if isinstance(records, DataFrame):
-        return records.coalesce(1), task
-    return _reading(records.spark, [together(records.reads)], task)
+        return FrameJob.over(records.coalesce(1), task)
+    return RangeJob.over(records.spark.sparkContext, [together(records.reads)], task)
 
 
-def in_several(records: Records, task: Task) -> tuple[DataFrame, Task]:
-    """Return a frame with a partition for each source partition, and what does a task there."""
+def in_several(records: Records, task: First) -> Job:
+    """Return a job with a task for each source partition, and for none at all."""
     if isinstance(records, DataFrame):
-        return records, task
-    return _reading(records.spark, [[read] for read in records.reads], task)
+        return FrameJob.over(records, task)
+    reads: Sequence[Sequence[RangeRead]] = [[read] for read in records.reads] or [[]]
+    return RangeJob.over(records.spark.sparkContext, reads, task)
 
 
-def _reading(
-    spark: SparkSession, reads: Sequence[Sequence[RangeRead]], task: Task
-) -> tuple[DataFrame, Task]:
-    count = len(reads)
-    return spark.range(0, count, 1, count), partial(_read_first, reads, task)
-
-
-def _read_first(reads: Sequence[Sequence[RangeRead]], task: Task, numbers: Batches) -> Batches:
-    return task(_read(reads, numbers))
-
-
-def _read(reads: Sequence[Sequence[RangeRead]], numbers: Batches) -> Batches:
-    for batch in numbers:
-        asked: list[int] = batch.column(0).to_pylist()
-        for number in asked:
-            for read in reads[number]:
-                yield from read()
-
-
-def _as_read(secret: str, records: Batches) -> Batches:
-    """Give records as they are; what goes wrong reaches the driver whole."""
+def _read(secret: str, reads: Sequence[RangeRead], numbers: Batches) -> Batches:
+    """Give the records of ranges; what goes wrong reaches the driver whole."""
     try:
-        yield from records
+        for batch in numbers:
+            asked: list[int] = batch.column(0).to_pylist()
+            for number in asked:
+                yield from reads[number]()
     except Exception as error:
         raise carried(error, secret) from None

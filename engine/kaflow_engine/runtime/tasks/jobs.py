@@ -1,0 +1,133 @@
+"""Jobs of Spark: tasks over records, exchanges between them, and what the last ones return.
+
+Tasks take bytes and give pairs of a number and bytes: that of the task the bytes are for or, from
+the last ones, what they are. Ranges that tasks read themselves need nothing of Spark SQL, which
+takes longer to plan a query than a small batch takes to run.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, Protocol, cast
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from pyspark import RDD, SparkContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kaflow_engine.connectors.sources.contract import RangeRead
+
+Batches = Iterator[pa.RecordBatch]
+Given = tuple[int, bytes]
+First = Callable[[Batches], Iterator[Given]]
+"""A task over records."""
+Next = Callable[[Iterator[bytes]], Iterator[Given]]
+"""A task over what other tasks have given it."""
+
+GIVEN = pa.schema([pa.field("number", pa.int32()), pa.field("data", pa.binary())])
+"""What tasks give, in a frame."""
+
+
+class Job(Protocol):
+    """A job that has not begun."""
+
+    def exchanged(self, width: int, task: Next) -> "Job":
+        """Return one in which `width` further tasks take what those before give them."""
+        ...
+
+    def collect(self) -> list[Given]:
+        """Run it, and return what the last tasks give."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RangeJob:
+    """A job whose first tasks read their ranges themselves."""
+
+    given: "RDD[Given]"
+
+    @staticmethod
+    def over(spark: SparkContext, reads: Sequence[Sequence[RangeRead]], task: First) -> "RangeJob":
+        """Return a job with a task for each list of ranges."""
+        numbers = _numbers(spark, len(reads))
+        return RangeJob(numbers.mapPartitionsWithIndex(partial(_over_ranges, reads, task)))
+
+    def exchanged(self, width: int, task: Next) -> "RangeJob":
+        """See `Job`."""
+        sent = self.given.partitionBy(width, _as_it_is)
+        return RangeJob(sent.mapPartitions(partial(_over_streams, task)))
+
+    def collect(self) -> list[Given]:
+        """See `Job`."""
+        try:
+            return self.given.collect()
+        finally:
+            self.given.cleanShuffleDependencies()  # else they stay until the JVM collects garbage
+
+
+@dataclass(frozen=True, slots=True)
+class FrameJob:
+    """A job whose first tasks take the records of a frame."""
+
+    given: DataFrame
+
+    @staticmethod
+    def over(records: DataFrame, task: First) -> "FrameJob":
+        """Return a job with a task for each partition of a frame."""
+        return FrameJob(records.mapInArrow(partial(_over_records, task), from_arrow_schema(GIVEN)))
+
+    def exchanged(self, width: int, task: Next) -> "FrameJob":
+        """See `Job`."""
+        sent = self.given.repartitionById(width, sf.col("number"))
+        return FrameJob(sent.mapInArrow(partial(_over_rows, task), from_arrow_schema(GIVEN)))
+
+    def collect(self) -> list[Given]:
+        """See `Job`."""
+        return [(row["number"], bytes(row["data"])) for row in self.given.collect()]
+
+
+_KNOWN: "WeakKeyDictionary[SparkContext, dict[int, RDD[int]]]" = WeakKeyDictionary()
+
+
+def _numbers(spark: SparkContext, count: int) -> "RDD[int]":
+    """Return so many partitions of nothing but their number, made once."""
+    known = _KNOWN.setdefault(spark, {})
+    if count not in known:
+        known[count] = spark.parallelize(range(count), count)
+    return known[count]
+
+
+def _as_it_is(number: int) -> int:
+    return number
+
+
+def _over_ranges(
+    reads: Sequence[Sequence[RangeRead]], task: First, number: int, _numbers: Iterable[int]
+) -> Iterator[Given]:
+    return task(chain.from_iterable(read() for read in reads[number]))
+
+
+def _over_streams(task: Next, given: Iterable[Given]) -> Iterator[Given]:
+    return task(data for _, data in given)
+
+
+def _over_records(task: First, batches: Batches) -> Batches:
+    return _in_batches(task(batches))
+
+
+def _over_rows(task: Next, batches: Batches) -> Batches:
+    return _in_batches(task(_streams(batches)))
+
+
+def _streams(batches: Batches) -> Iterator[bytes]:
+    for batch in batches:
+        yield from cast("list[bytes]", batch.column("data").to_pylist())
+
+
+def _in_batches(given: Iterator[Given]) -> Batches:
+    for number, data in given:
+        columns: list[Any] = [pa.array([number], pa.int32()), pa.array([data], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, schema=GIVEN)

@@ -1,0 +1,24 @@
+"""Starts Spark's Python workers before the first batch needs them."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from threading import Thread
+
+from pyspark.sql import SparkSession
+
+from kaflow_engine.runtime.tasks.jobs import Batches, Given, RangeJob
+
+
+def warm_up(session: SparkSession, tasks: int) -> None:
+    """Run a job of so many tasks that do nothing, while whoever calls goes on."""
+    job = RangeJob.over(session.sparkContext, [[]] * tasks, _nothing)
+    Thread(target=_run, args=(job,), name="kaflow-warm-up", daemon=True).start()
+
+
+def _nothing(batches: Batches) -> Iterator[Given]:
+    yield from ((0, b"") for _ in batches)
+
+
+def _run(job: RangeJob) -> None:
+    with suppress(Exception):  # what is wrong ends the first batch, which says so
+        job.collect()
