@@ -74,3 +74,11 @@ def test_the_latest_batches_tell_most():
 def test_partitions_that_hold_nothing_weigh_nothing():
     assert limit().fits({"a": {0: (7, 7)}, "b": {}})
     assert limit().fits({})
+
+
+def test_the_first_batch_of_a_run_is_small():
+    found = BatchLimit(400_000, MOST, lambda topic, ranges: 100)
+    ranges = backlog(a=900_000)
+    assert found.most(ranges) == 20_000
+    found.took({"a": {0: (0, 20_000)}}, {"a": 2_000_000})
+    assert found.most(ranges) == 400_000

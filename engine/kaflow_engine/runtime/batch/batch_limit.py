@@ -12,6 +12,8 @@ USUAL = 2**20
 """Bytes of the largest record that brokers take unless they are told otherwise."""
 _GUESS = 1024
 """Bytes of a record of which nothing is known: it lies in a file."""
+_FIRST = 20_000
+"""Records of the first batch of a run, at most: its rows are soon there, and say that it works."""
 _SAMPLED_PARTITIONS = 4
 _SAMPLED_RECORDS = 10
 
@@ -30,6 +32,7 @@ class BatchLimit:
 
     def __init__(self, records: int, size: int, sample: Sample) -> None:
         self.records, self._size, self._sample = records, size, sample
+        self._begun = False
         self._seen: dict[str, tuple[float, float]] = {}  # bytes and offsets, older ones count less
 
     @property
@@ -39,6 +42,7 @@ class BatchLimit:
 
     def took(self, ranges: Ranges, sizes: Mapping[str, int]) -> None:
         """Take note of what a batch has read: bytes by topic."""
+        self._begun = True
         for topic, size in sizes.items():
             before = self._seen.get(topic, (0.0, 0.0))
             count = size_of({topic: ranges.get(topic, {})})
@@ -46,9 +50,9 @@ class BatchLimit:
 
     def most(self, ranges: Ranges) -> int:
         """Return how many offsets of ranges one batch may take."""
-        count = size_of(ranges)
-        share = self._share(ranges)
-        return self.records if share <= 1 else min(self.records, max(1, int(count / share)))
+        count, share = size_of(ranges), self._share(ranges)
+        most = self.records if self._begun else min(self.records, _FIRST)
+        return most if share <= 1 else min(most, max(1, int(count / share)))
 
     def fits(self, ranges: Ranges) -> bool:
         """Tell whether ranges do not hold too many bytes for one batch."""
