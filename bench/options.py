@@ -37,7 +37,7 @@ class Sizes:
     """Keys of the dimension, and of the joined events."""
     big_keys: int = 10_000_000
     """Keys of the large dimension."""
-    batch: int = 400_000
+    batch: int = 200_000
     """Most records of a micro-batch."""
     latency_rate: int = 1_000
     """Records a second."""

@@ -14,7 +14,6 @@ from bench.measure.rates import Rate, grown
 Role = Literal["driver", "jvm", "worker"]
 
 _TICK = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +23,7 @@ class Usage:
     pid: int
     role: Role
     rss: int
-    """Bytes."""
+    """Bytes; a page that several processes share counts to each with its share."""
     cpu: float
     """Seconds, without those of its children."""
 
@@ -32,7 +31,7 @@ class Usage:
 def tree(root: int) -> list[Usage]:
     """Return a process and everything below it: the driver, its JVM, and Python workers."""
     parents: dict[int, int] = {}
-    found: dict[int, tuple[str, int, float]] = {}
+    found: dict[int, tuple[str, float]] = {}
     for pid in _pids():
         with suppress(OSError, ValueError, IndexError):
             text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
@@ -40,12 +39,18 @@ def tree(root: int) -> list[Usage]:
             fields = text[text.rindex(")") + 2 :].split()
             parents[pid] = int(fields[1])
             cpu = sum(int(ticks) for ticks in fields[11:13]) / _TICK
-            found[pid] = (name, int(fields[21]) * _PAGE, cpu)
-    return [
-        Usage(pid=pid, role=_role(pid, root, name), rss=rss, cpu=cpu)
-        for pid, (name, rss, cpu) in found.items()
-        if _below(pid, root, parents)
-    ]
+            found[pid] = (name, cpu)
+    usages: list[Usage] = []
+    for pid, (name, cpu) in found.items():
+        if _below(pid, root, parents):
+            with suppress(OSError):  # it has just ended
+                usages.append(Usage(pid=pid, role=_role(pid, root, name), rss=_rss(pid), cpu=cpu))
+    return usages
+
+
+def _rss(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
 
 
 @dataclass(slots=True)

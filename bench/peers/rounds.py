@@ -38,7 +38,7 @@ class PeerOptions:
 
     events: int = 12_000_000
     keys: int = 200_000
-    batch: int = 400_000
+    batch: int = 200_000
     """Most records of a micro-batch of ours."""
     rounds: int = 3
     latency_seconds: float = 30.0

@@ -47,10 +47,10 @@ from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.batch.stop import Limits
 from kaflow_engine.runtime.clock.batch_clock import BatchClock
 from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
+from kaflow_engine.runtime.jobs.executor import Executed, executed
 from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.source import record_source
 from kaflow_engine.runtime.tasks import crash
-from kaflow_engine.runtime.tasks.executor import Executed, executed
 from kaflow_engine.runtime.tasks.level_task import first_task, level_task, whole_task
 from kaflow_engine.runtime.tasks.memory import settle_in
 from kaflow_engine.state.storage.lease import hold_lease

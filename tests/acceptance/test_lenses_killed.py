@@ -14,8 +14,8 @@ from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.model.lenses.front_end import load_processor
 from kaflow_engine.runtime.batch import runner as batches
+from kaflow_engine.runtime.jobs.executor import ALL_TASKS, execute_batch
 from kaflow_engine.runtime.planning.prepare import prepare
-from kaflow_engine.runtime.tasks.executor import ALL_TASKS, execute_batch
 from tests.acceptance.crash_here import config_of
 from tests.acceptance.crash_pipeline import START
 from tests.acceptance.killed_files import KILLS, TRIED

@@ -13,7 +13,7 @@ MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "jsonpickle", "
 CALLS = {"eval", "exec", "compile", "__import__", "system", "popen", "unsafe_load", "full_load"}
 ALLOWED = {
     # what the driver gives to tasks of its own, through Spark, which sends them their code as well
-    ("engine/kaflow_engine/runtime/tasks/executor.py", "pickle"),
+    ("engine/kaflow_engine/runtime/jobs/executor.py", "pickle"),
     ("engine/kaflow_engine/runtime/tasks/level_task.py", "pickle"),
     # what a run gives to a preview that it has begun itself, through a pipe that no one else has
     ("engine/kaflow_engine/preview/served.py", "pickle"),

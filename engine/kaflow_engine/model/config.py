@@ -181,7 +181,7 @@ class Config(Spec):
     ] = AUTHORS
     """Variables of the environment that pipelines, models and cases may expand; `*` stands for any
     text. The configuration itself may expand all."""
-    max_records: int = Field(default=400_000, gt=0)
+    max_records: int = Field(default=200_000, gt=0)
     """Most records of one micro-batch."""
     max_batch_bytes: int | None = Field(default=None, gt=0)
     """Most bytes of one micro-batch, as far as they can be told before it is read; None: 256 MiB,

@@ -22,6 +22,7 @@ from kaflow_engine.runtime.batch.stop import Limits
 from kaflow_engine.runtime.drive.bounded import backfill_plan
 from kaflow_engine.runtime.drive.windows import refuse_groups
 from kaflow_engine.runtime.failures.failures import to_error
+from kaflow_engine.runtime.jobs.warm_up import warm_up
 from kaflow_engine.runtime.pipeline import PipelineRun
 from kaflow_engine.runtime.planning.columns import connection_of_source
 from kaflow_engine.runtime.sink.bookkeeping import forget_runs
@@ -32,12 +33,14 @@ from kaflow_engine.runtime.spark.session import cores, is_local, start_session
 from kaflow_engine.runtime.spark.sessions import Sessions
 from kaflow_engine.runtime.takeover.open_state import PlanChange, refuse_change
 from kaflow_engine.runtime.tasks.memory import release_now_and_then
-from kaflow_engine.runtime.tasks.warm_up import warm_up
 from kaflow_engine.state.storage.lease import Leases, hold_lease
 from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary
 
 _POLL_S = 0.1
 _GRACE_S = 10.0
+_LIGHT = {"Tiered": "-XX:TieredStopAtLevel=1", "GC": "-XX:+UseSerialGC", "-Xms": "-Xms64m"}
+"""Options of Java where no record passes it, by what stands in others of their kind: it only
+schedules, which never earns back what its better compiler takes, and makes little garbage."""
 
 
 def run_pipelines(
@@ -121,9 +124,8 @@ def spark_settings(config: Config, plans: Sequence[Flow]) -> SparkConfig:
     conf = dict(config.spark.conf)
     for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
         own = conf.get(name, "")
-        # what only schedules does not earn back what Java's better compiler takes
-        quick = "" if through_jvm or "Tiered" in own else "-XX:TieredStopAtLevel=1"
-        if found := " ".join(filter(None, [own, *needed, quick])):
+        light = () if through_jvm else (each for known, each in _LIGHT.items() if known not in own)
+        if found := " ".join(filter(None, [own, *needed, *light])):
             conf[name] = found
     return config.spark.model_copy(update={"conf": conf})
 

@@ -22,11 +22,11 @@ from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchRunner
 from kaflow_engine.runtime.batch.task_metrics import changes_of
+from kaflow_engine.runtime.jobs.executor import SMALL, Executed, Shipment, table_frame
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.source.record_source import RecordSource
 from kaflow_engine.runtime.spark.java import find_java
 from kaflow_engine.runtime.spark.session import start_session
-from kaflow_engine.runtime.tasks.executor import SMALL, Executed, Shipment, table_frame
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.state.log.batch_log import BatchLog, Ranges, StateRecord
 from kaflow_engine.state.storage.store import LocalStore

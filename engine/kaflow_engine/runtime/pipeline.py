@@ -32,6 +32,7 @@ from kaflow_engine.runtime.drive.bounded import BoundedRead
 from kaflow_engine.runtime.drive.live import LiveStream
 from kaflow_engine.runtime.drive.polled import PolledStream
 from kaflow_engine.runtime.failures.failures import to_error
+from kaflow_engine.runtime.jobs.executor import Shipment
 from kaflow_engine.runtime.planning.columns import connection_of_source
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
@@ -64,7 +65,6 @@ from kaflow_engine.runtime.takeover.rebuild import (
 )
 from kaflow_engine.runtime.takeover.recovery import read_first, recover
 from kaflow_engine.runtime.takeover.restore import bring_back, open_checkpoints
-from kaflow_engine.runtime.tasks.executor import Shipment
 from kaflow_engine.runtime.tasks.settings import TaskSettings, traced_topics
 from kaflow_engine.state.log.approval import is_made, load_rebuild
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
@@ -292,8 +292,7 @@ class PipelineRun:
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
             return BoundedRead(run, run.plan.backfill, state.goal).follow()
-        in_tasks = run.inputs.named or run.runner.source.reads_topics
-        kafka = None if in_tasks else run.inputs.topics.one_cluster(counts)
+        kafka = run.runner.source.of_spark(counts)
         if kafka is None:
             return PolledStream(run, counts, self.config.batch_interval).follow(goal, finite)
         checkpoint = directory / "spark" / str(run.runner.epoch)

@@ -10,14 +10,14 @@ from kaflow_engine.runtime.batch.task_metrics import changes_of
 from kaflow_engine.runtime.case_executor import CaseSession
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import TaskFailed, to_error
-from kaflow_engine.runtime.tasks.executor import (
+from kaflow_engine.runtime.jobs.executor import (
     SMALL,
     Shipment,
     execute_batch,
     no_records,
     table_frame,
 )
-from kaflow_engine.runtime.tasks.records import InTasks
+from kaflow_engine.runtime.jobs.records import InTasks
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.store import LocalStore

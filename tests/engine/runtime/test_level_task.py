@@ -10,7 +10,7 @@ from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.batch.task_metrics import changes_of
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import to_error
-from kaflow_engine.runtime.tasks.executor import Shipment, executed
+from kaflow_engine.runtime.jobs.executor import Shipment, executed
 from kaflow_engine.runtime.tasks.level_task import first_task, level_task, whole_task
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.state.log.batch_log import BatchLog, CommitRecord, StateRecord

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.runtime.tasks.executor import is_one_task
-from kaflow_engine.runtime.tasks.records import InTasks, Records
+from kaflow_engine.runtime.jobs.executor import is_one_task
+from kaflow_engine.runtime.jobs.records import InTasks, Records
 from tests.engine.runtime.plans_here import counts_plan, filter_plan, lookup_plan
 
 FILTER = filter_plan("p", "events", "out")

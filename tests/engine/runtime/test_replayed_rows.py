@@ -13,7 +13,7 @@ from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchRunner
-from kaflow_engine.runtime.tasks.executor import Executed, Shipment
+from kaflow_engine.runtime.jobs.executor import Executed, Shipment
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, StateRecord
 from kaflow_engine.state.storage.store import LocalStore

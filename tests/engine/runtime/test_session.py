@@ -25,6 +25,8 @@ from kaflow_engine.runtime.spark.session import (
 )
 from tests.engine.runtime.plans_here import filter_plan
 
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms64m"
+OWN = "-XX:-TieredCompilation -XX:+UseG1GC -Xms1g"
 HISTORY = HistoryParams(
     path="/data", format="parquet", partition="p", offset="o", timestamp="t", key=None, value=None
 )
@@ -157,15 +159,15 @@ def test_java_may_ask_the_server_of_tokens(monkeypatch):
 @pytest.mark.parametrize(
     ("own", "native", "history", "expected"),
     [
-        ("", True, False, "-XX:TieredStopAtLevel=1"),
-        ("-Xint", True, False, "-Xint -XX:TieredStopAtLevel=1"),
-        ("-XX:-TieredCompilation", True, False, "-XX:-TieredCompilation"),
+        ("", True, False, LIGHT),
+        ("-Xint", True, False, f"-Xint {LIGHT}"),
+        (OWN, True, False, OWN),
         ("-Xint", True, True, "-Xint"),
         ("-Xint", False, False, "-Xint"),
     ],
     ids=["it schedules", "with others", "the author decides", "files", "Spark reads topics"],
 )
-def test_java_compiles_well_where_records_pass_it(monkeypatch, own, native, history, expected):
+def test_java_is_light_where_no_record_passes_it(monkeypatch, own, native, history, expected):
     monkeypatch.setattr(application, "library", lambda: object() if native else None)
     plan = filter_plan("p", "events", "out")
     (source,) = plan.sources

@@ -23,9 +23,9 @@ from kaflow_engine.runtime.batch.progress import Watch, level_name, operator_nam
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.drive import bounded
 from kaflow_engine.runtime.drive.backfill_guard import Taken, taken
+from kaflow_engine.runtime.jobs.executor import Executed
 from kaflow_engine.runtime.planning.written_topics import partitions_of
 from kaflow_engine.runtime.sink.outputs import replaced_by
-from kaflow_engine.runtime.tasks.executor import Executed
 from kaflow_engine.runtime.tasks.outputs import column_outputs
 from kaflow_engine.state.log.batch_log import StateRecord
 from tests.engine.runtime.stream_here import write_stream

@@ -20,6 +20,7 @@ from kaflow_engine.runtime.batch.runner import BatchDone, BatchRunner
 from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.batch.stop import Ending, Limits
 from kaflow_engine.runtime.batch.task_metrics import side_output_errors, with_measures_of
+from kaflow_engine.runtime.jobs.records import Records
 from kaflow_engine.runtime.sink.opening import hearing_of
 from kaflow_engine.runtime.sink.position_reports import PositionReporter
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
@@ -36,7 +37,6 @@ from kaflow_engine.runtime.source.offsets import (
     read_to_end,
     recreated,
 )
-from kaflow_engine.runtime.tasks.records import Records
 from kaflow_engine.state.log.batch_log import BatchRecord, Offsets, Ranges
 from kaflow_engine.telemetry.log_context import logging_of
 

@@ -20,11 +20,7 @@ from kaflow_engine.runtime.batch.task_metrics import changes_of, states_after, t
 from kaflow_engine.runtime.clock.batch_clock import wall_clock
 from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.failures.failures import to_error
-from kaflow_engine.runtime.sink.claims import Claims
-from kaflow_engine.runtime.source.offsets import ends_of, merged, size_of
-from kaflow_engine.runtime.source.record_source import RecordSource
-from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
-from kaflow_engine.runtime.tasks.executor import (
+from kaflow_engine.runtime.jobs.executor import (
     ALL_TASKS,
     SMALL,
     Executed,
@@ -32,7 +28,11 @@ from kaflow_engine.runtime.tasks.executor import (
     execute_batch,
     no_records,
 )
-from kaflow_engine.runtime.tasks.records import Records
+from kaflow_engine.runtime.jobs.records import Records
+from kaflow_engine.runtime.sink.claims import Claims
+from kaflow_engine.runtime.source.offsets import ends_of, merged, size_of
+from kaflow_engine.runtime.source.record_source import RecordSource
+from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, Ranges
 from kaflow_engine.state.log.mark import batch_mark
 

@@ -12,8 +12,8 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import state_names
 from kaflow_engine.runtime.batch.checkpoint_upload import Checkpointer
 from kaflow_engine.runtime.batch.position import Position
+from kaflow_engine.runtime.jobs.executor import Shipment
 from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
-from kaflow_engine.runtime.tasks.executor import Shipment
 from kaflow_engine.runtime.tasks.snapshot_task import SNAPSHOT, snapshot_partition, snapshot_task
 from kaflow_engine.state.copies.snapshots import complete_snapshot, prune_snapshots
 from kaflow_engine.state.log.batch_log import BatchLog

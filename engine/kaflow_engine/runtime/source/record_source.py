@@ -8,17 +8,18 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics, OfCluster
 from kaflow_engine.connectors.kafka.native.library import library
 from kaflow_engine.connectors.kafka.native.reader import TopicRange
 from kaflow_engine.connectors.kafka.native.reads import TopicRead
 from kaflow_engine.connectors.sources.contract import NamedSource, RangeRead
+from kaflow_engine.runtime.jobs.records import InTasks, Records
 from kaflow_engine.runtime.source.history import Histories, TopicHistory
 from kaflow_engine.runtime.source.history_files import history_frame
 from kaflow_engine.runtime.source.inputs import NamedSources
 from kaflow_engine.runtime.source.kafka import range_frame
 from kaflow_engine.runtime.source.offsets import recreated
-from kaflow_engine.runtime.tasks.records import InTasks, Records
 from kaflow_engine.state.log.batch_log import Ranges, TopicIds
 
 
@@ -45,6 +46,10 @@ class RecordSource:
     def reads_topics(self) -> bool:
         """Whether tasks read topics themselves, and not Spark's source."""
         return library() is not None
+
+    def of_spark(self, topics: Iterable[str]) -> KafkaSettings | None:
+        """Return how Spark's source reaches all that is read; None: tasks read some of it."""
+        return None if self.named or self.reads_topics else self.topics.one_cluster(topics)
 
     def read(self, ranges: Ranges) -> Records:
         """Return the records (columns of RECORDS) of ranges, of which one is not empty."""

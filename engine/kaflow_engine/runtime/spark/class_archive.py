@@ -82,7 +82,7 @@ def make_spark_archive() -> None:
     archive = spark_archive(find_java())
     with locked(archive.parent / "lock"):
         if not archive.exists():
-            command = [sys.executable, "-m", "kaflow_engine.runtime.spark.class_archive_spark"]
+            command = [sys.executable, "-m", "kaflow_engine.runtime.jobs.class_archive_spark"]
             done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
             if done.returncode:
                 raise RunError("cannot start Spark", hint=done.stderr.decode(errors="replace"))

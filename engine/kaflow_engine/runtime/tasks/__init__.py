@@ -1,1 +1,1 @@
-"""What runs in Spark's Python workers, and what ships it there."""
+"""What runs in Spark's Python workers, and what travels there with it."""

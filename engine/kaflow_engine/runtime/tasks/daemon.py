@@ -12,6 +12,7 @@ from pyspark.daemon import manager
 
 WANTED = (
     "pyspark.worker",
+    "kaflow_engine.runtime.jobs.jobs",
     "kaflow_engine.runtime.tasks.level_task",
     "kaflow_engine.runtime.tasks.snapshot_task",
 )

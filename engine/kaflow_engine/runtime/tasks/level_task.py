@@ -18,7 +18,6 @@ from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.plan.planner.functions import require_functions
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import carried
-from kaflow_engine.runtime.tasks.jobs import Batches, Given
 from kaflow_engine.runtime.tasks.memory import release, release_now_and_then, settle_in
 from kaflow_engine.runtime.tasks.orphans import watch_parent
 from kaflow_engine.runtime.tasks.settings import TaskSettings
@@ -26,6 +25,9 @@ from kaflow_engine.runtime.tasks.shared_store import check_shared
 from kaflow_engine.runtime.tasks.worker import WorkerTask
 from kaflow_engine.telemetry.traces import traceparents
 
+Batches = Iterator[pa.RecordBatch]
+Given = tuple[int, bytes]
+"""What a task gives: the number of the task that it is for, or what it is, and bytes."""
 REPORTED, ROWS = range(2)
 """What the last tasks give, as Arrow streams: reports (EXCHANGE), and rows (OUTPUT)."""
 

@@ -1,7 +1,7 @@
 """Runs one batch on Spark: in one task where that is enough, else with an exchange per level."""
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,15 +18,15 @@ from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.shuffle_codec import of_stream
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.failures.error_wire import SECRET
-from kaflow_engine.runtime.tasks.jobs import Given
+from kaflow_engine.runtime.jobs.records import InTasks, Records, in_one, in_several
 from kaflow_engine.runtime.tasks.level_task import (
     REPORTED,
     ROWS,
+    Given,
     first_task,
     level_task,
     whole_task,
 )
-from kaflow_engine.runtime.tasks.records import InTasks, Records, in_one, in_several
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 
 SMALL = 20_000
@@ -132,10 +132,14 @@ def table_frame(spark: SparkSession, records: pa.Table, width: int = 1) -> Recor
     """Return the records of a table (RECORDS): as ranges of one task, or in a frame of `width`
     partitions, each source partition in one of them."""
     if width == 1 or not records.num_rows:
-        return InTasks(spark, (records.to_batches,)) if records.num_rows else no_records(spark)
+        return InTasks(spark, (partial(_batches, records),) if records.num_rows else ())
     # a copy, because pyspark cannot take slices of nullable lists
     whole = records.cast(RECORDS).take(pa.array(range(records.num_rows)))
     return spark.createDataFrame(whole).repartition(width, "topic", "partition")
+
+
+def _batches(records: pa.Table) -> Iterator[pa.RecordBatch]:
+    yield from records.to_batches()
 
 
 def executed(given: Iterable[Given]) -> Executed:

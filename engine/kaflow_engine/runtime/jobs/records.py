@@ -1,10 +1,9 @@
 """Records on their way into tasks: a frame of Spark's, or ranges that the tasks read themselves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -13,9 +12,8 @@ from kaflow_engine.connectors.sources.contract import RangeRead
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import carried
-from kaflow_engine.runtime.tasks.jobs import First, FrameJob, Job, RangeJob
-
-Batches = Iterator[pa.RecordBatch]
+from kaflow_engine.runtime.jobs.jobs import First, FrameJob, Job, RangeJob
+from kaflow_engine.runtime.tasks.level_task import Batches
 
 
 @dataclass(frozen=True, slots=True)

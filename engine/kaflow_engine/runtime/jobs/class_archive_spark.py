@@ -8,11 +8,11 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from kaflow_engine.model.config import SparkConfig
+from kaflow_engine.runtime.jobs.jobs import RangeJob
 from kaflow_engine.runtime.spark.class_archive import recording, spark_archive
 from kaflow_engine.runtime.spark.jars import spark_kafka_jars
 from kaflow_engine.runtime.spark.java import find_java
 from kaflow_engine.runtime.spark.session import start_session
-from kaflow_engine.runtime.tasks.jobs import RangeJob
 
 _QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """Which code is made of classes does not matter to the archive."""

@@ -19,9 +19,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kaflow_engine.connectors.sources.contract import RangeRead
+from kaflow_engine.runtime.tasks.level_task import Batches, Given
 
-Batches = Iterator[pa.RecordBatch]
-Given = tuple[int, bytes]
 First = Callable[[Batches], Iterator[Given]]
 """A task over records."""
 Next = Callable[[Iterator[bytes]], Iterator[Given]]

@@ -1,17 +1,20 @@
 """Starts Spark's Python workers before the first batch needs them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from threading import Thread
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.runtime.tasks.jobs import Batches, Given, RangeJob
+from kaflow_engine.connectors.sources.contract import RangeRead
+from kaflow_engine.runtime.jobs.jobs import RangeJob
+from kaflow_engine.runtime.tasks.level_task import Batches, Given
 
 
 def warm_up(session: SparkSession, tasks: int) -> None:
     """Run a job of so many tasks that do nothing, while whoever calls goes on."""
-    job = RangeJob.over(session.sparkContext, [[]] * tasks, _nothing)
+    nothing: Sequence[RangeRead] = ()
+    job = RangeJob.over(session.sparkContext, [nothing] * tasks, _nothing)
     Thread(target=_run, args=(job,), name="kaflow-warm-up", daemon=True).start()
 
 

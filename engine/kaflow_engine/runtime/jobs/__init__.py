@@ -1,0 +1,1 @@
+"""Batches as jobs of Spark: what the driver hands to tasks, and takes from them."""
