@@ -22,7 +22,8 @@ from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchRunner
 from kaflow_engine.runtime.batch.task_metrics import changes_of
-from kaflow_engine.runtime.jobs.executor import SMALL, Executed, Shipment, table_frame
+from kaflow_engine.runtime.jobs.executor import SMALL, Executed, Shipment
+from kaflow_engine.runtime.jobs.records import records_of_table
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.source.record_source import RecordSource
 from kaflow_engine.runtime.spark.java import find_java
@@ -65,7 +66,7 @@ class CaseSession:
     def run(self, records: pa.Table, batch_time: int) -> CaseBatch:
         """Run one batch."""
         standing, runner = self._standing, self._runner
-        frame = table_frame(self._spark, records, self._width)
+        frame = records_of_table(self._spark, records, self._width)
         ranges = _ranges(records, self._start)
         everywhere = tuple((t, p) for t, ps in ranges.items() for p in ps)
         record = runner.begin(standing, ranges, everywhere, batch_time=batch_time)

@@ -14,10 +14,8 @@ from kaflow_engine.runtime.jobs.executor import (
     SMALL,
     Shipment,
     execute_batch,
-    no_records,
-    table_frame,
 )
-from kaflow_engine.runtime.jobs.records import InTasks
+from kaflow_engine.runtime.jobs.records import InTasks, no_records, records_of_table
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.store import LocalStore
@@ -78,7 +76,7 @@ def test_a_batch_without_records_runs(spark, tmp_path):
 
 
 def test_what_fails_in_a_task_is_told_in_one_line(spark, tmp_path, monkeypatch):
-    frame = table_frame(spark, EVENTS)
+    frame = records_of_table(spark, EVENTS)
     broken = Shipment(shipment(tmp_path).settings, SECRET.encode() + b"no pickle")
     with pytest.raises(Exception) as raised:  # noqa: PT011  # whatever Spark raises
         execute_batch(frame, CONTEXT, broken, 1, 2)

@@ -26,9 +26,8 @@ from kaflow_engine.runtime.jobs.executor import (
     Executed,
     Shipment,
     execute_batch,
-    no_records,
 )
-from kaflow_engine.runtime.jobs.records import Records
+from kaflow_engine.runtime.jobs.records import Records, no_records
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.source.offsets import ends_of, merged, size_of
 from kaflow_engine.runtime.source.record_source import RecordSource

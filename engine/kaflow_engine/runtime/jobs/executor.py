@@ -1,16 +1,15 @@
 """Runs one batch on Spark: in one task where that is enough, else with an exchange per level."""
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import has_exchange, last_level, levels, state_names
-from kaflow_engine.flow.records import OUTPUT, RECORDS
+from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.flow.timed import Runs
 from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.operators.rows.reports import BatchReport, read_reports
@@ -121,25 +120,6 @@ def _has_one_writer(plan: Flow) -> bool:
         return False
     nodes = [n for n in (*plan.operators, *plan.sinks) if has_exchange(n) and by_id[n.id] == 1]
     return bool(nodes) and all(isinstance(n, Runs) and not n.per_partition for n in nodes)
-
-
-def no_records(spark: SparkSession) -> InTasks:
-    """Return no range at all; one task runs all the same."""
-    return InTasks(spark, ())
-
-
-def table_frame(spark: SparkSession, records: pa.Table, width: int = 1) -> Records:
-    """Return the records of a table (RECORDS): as ranges of one task, or in a frame of `width`
-    partitions, each source partition in one of them."""
-    if width == 1 or not records.num_rows:
-        return InTasks(spark, (partial(_batches, records),) if records.num_rows else ())
-    # a copy, because pyspark cannot take slices of nullable lists
-    whole = records.cast(RECORDS).take(pa.array(range(records.num_rows)))
-    return spark.createDataFrame(whole).repartition(width, "topic", "partition")
-
-
-def _batches(records: pa.Table) -> Iterator[pa.RecordBatch]:
-    yield from records.to_batches()
 
 
 def executed(given: Iterable[Given]) -> Executed:

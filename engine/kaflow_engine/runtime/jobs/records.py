@@ -1,9 +1,10 @@
 """Records on their way into tasks: a frame of Spark's, or ranges that the tasks read themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -33,6 +34,21 @@ class InTasks:
 Records = DataFrame | InTasks
 
 
+def no_records(spark: SparkSession) -> InTasks:
+    """Return no range at all; one task runs all the same."""
+    return InTasks(spark, ())
+
+
+def records_of_table(spark: SparkSession, table: pa.Table, width: int = 1) -> Records:
+    """Return the records of a table (RECORDS): as a range, or in a frame of so many partitions,
+    with each source partition in one of them."""
+    if width == 1 or not table.num_rows:
+        return InTasks(spark, (partial(_batches, table),) if table.num_rows else ())
+    # a copy, because pyspark cannot take slices of nullable lists
+    whole = table.cast(RECORDS).take(pa.array(range(table.num_rows)))
+    return spark.createDataFrame(whole).repartition(width, "topic", "partition")
+
+
 def in_one(records: Records, task: First) -> Job:
     """Return a job of one task over all records."""
     if isinstance(records, DataFrame):
@@ -57,3 +73,7 @@ def _read(secret: str, reads: Sequence[RangeRead], numbers: Batches) -> Batches:
                 yield from reads[number]()
     except Exception as error:
         raise carried(error, secret) from None
+
+
+def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    yield from table.to_batches()
