@@ -11,11 +11,13 @@ from kaflow_engine.connectors.kafka import admin as kafka_admin
 from kaflow_engine.connectors.kafka.admin import create_topic, describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka.errors import BrokerAway, LoginRefused
+from kaflow_engine.connectors.kafka.native.library import library
 from kaflow_engine.connectors.kafka.oauth import java_options
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.planning.prepare import prepare
+from kaflow_engine.runtime.source import record_source
 from kaflow_engine.testing.services.broker import Broker
 from kaflow_engine.testing.services.broker_security import Secure
 from tests.acceptance.certificates import issue
@@ -85,16 +87,24 @@ def spec(name):
     )
 
 
+@pytest.fixture(params=["tasks", "Spark"])
+def reading(request, monkeypatch):
+    """Who reads topics: tasks themselves, where the library is there, or Spark's source."""
+    if request.param == "Spark":
+        monkeypatch.setattr(record_source, "library", lambda: None)
+    return request.param
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_rows_arrive_over_tls(spark, secured, issued, unique, tmp_path, caplog, mechanism):
+def test_rows_arrive_over_tls(spark, secured, issued, unique, tmp_path, caplog, mechanism, reading):
     caplog.set_level("DEBUG")
     told = run(spark, secured, properties(issued, mechanism), unique, tmp_path)
     assert not [text for text in (caplog.text, *told) if PASSWORD in text]
 
 
 @pytest.mark.spark
-def test_rows_arrive_by_token(spark, secured, issued, tokens, unique, tmp_path, caplog):
+def test_rows_arrive_by_token(spark, secured, issued, tokens, unique, tmp_path, caplog, reading):
     caplog.set_level("DEBUG")
     written = properties(issued, "OAUTHBEARER")
     del written["sasl.username"], written["sasl.password"]
@@ -112,7 +122,8 @@ def test_rows_arrive_by_token(spark, secured, issued, tokens, unique, tmp_path, 
         told = run(spark, secured, written, unique, tmp_path)
     assert not [text for text in (caplog.text, *told) if PASSWORD in text]
     assert {scope for _, scope in tokens.asked} == {"read write"}
-    assert any(agent.startswith("Java") for agent, _ in tokens.asked)
+    by_java = any(agent.startswith("Java") for agent, _ in tokens.asked)
+    assert by_java is (reading == "Spark" or library() is None)
     assert any(not agent.startswith("Java") for agent, _ in tokens.asked)
 
 
