@@ -113,7 +113,7 @@ class Job(Child):
         opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
         self.start(
             [
-                *(str(self.jdk.java), *opened, "-Xmx3g"),
+                *(str(self.jdk.java), *opened, "-Xmx8g"),
                 "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
                 *("-cp", self.class_path, self.peer.job),
                 *(*self.arguments, str(state), str(self.threads)),

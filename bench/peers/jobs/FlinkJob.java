@@ -20,7 +20,7 @@ public final class FlinkJob {
       "CREATE TABLE written (user_id STRING, action STRING, `timestamp` BIGINT, subscription_tier STRING,"
           + " full_name STRING) WITH (%s, 'key.format' = 'raw', 'key.fields' = 'user_id')";
   private static final String W2 =
-      "INSERT INTO written SELECT /*+ STATE_TTL('c' = '10s', 'p' = '365d') */"
+      "INSERT INTO written SELECT /*+ STATE_TTL('c' = '30s', 'p' = '365d') */"
           + " c.user_id, c.action, c.`timestamp`, p.subscription_tier, p.full_name"
           + " FROM clicks c JOIN profiles p ON c.user_id = p.user_id";
 
