@@ -52,6 +52,9 @@ def section(result: Mapping[str, Any]) -> list[str]:
         ),
         f"kaflow within the same round: {', '.join(ratios)}. Below 1 kaflow is the slower one.",
         "",
+        "In W2 Flink SQL keeps clicks on the heap for 30 s, as its join wants them, and writes them "
+        "with a checkpoint each second ([decision 113](decisions/0113-peers-are-measured-from-outside.md)).",
+        "",
     ]
 
 
