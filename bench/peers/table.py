@@ -8,6 +8,7 @@ from bench.peers.jobs import PEERS
 from bench.peers.rounds import ENGINES, KAFLOW, WORKS
 from bench.report.sections import PEERS_HEADING, table
 
+_DECISION = "decisions/0113-peers-are-measured-from-outside.md"
 _TITLES = {KAFLOW: "kaflow", **{peer.name: peer.title for peer in PEERS}}
 
 
@@ -52,8 +53,8 @@ def section(result: Mapping[str, Any]) -> list[str]:
         ),
         f"kaflow within the same round: {', '.join(ratios)}. Below 1 kaflow is the slower one.",
         "",
-        "In W2 Flink SQL keeps clicks on the heap for 30 s, as its join wants them, and writes them "
-        "with a checkpoint each second ([decision 113](decisions/0113-peers-are-measured-from-outside.md)).",
+        "In W2 Flink SQL keeps clicks on the heap for 30 s, as its join wants them, and writes "
+        f"them with a checkpoint each second ([decision 113]({_DECISION})).",
         "",
     ]
 
