@@ -37,6 +37,7 @@ class FakeRun:
         self.limits.stop.wait = lambda seconds: None
         self.runner = SimpleNamespace(clock=lambda: 0)
         self.watch = SimpleNamespace(look=lambda: None)
+        self.keeps_up = True
 
     @property
     def ending(self):
@@ -80,6 +81,16 @@ def test_it_reads_what_is_new_until_it_is_stopped():
     run = FakeRun(iter(ends), most=2)
     assert PolledStream(run, run.counts, 0).follow(None, frozenset(run.finite)) == "drained"
     assert run.goals == [ends[1], ends[3]]
+
+
+@pytest.mark.parametrize(("keeps_up", "waited"), [(True, [60.0]), (False, [])])
+def test_records_gather_only_where_the_stream_keeps_up(monkeypatch, keeps_up, waited):
+    monkeypatch.setattr(polled, "gathered_for", lambda plan: 60_000)
+    run = FakeRun(iter([{"t": {0: 3}, "s": {0: 0}}]), most=1)
+    run.keeps_up, found = keeps_up, []
+    run.limits.stop.wait = found.append
+    assert PolledStream(run, run.counts, 0).follow(None, frozenset(run.finite)) == "drained"
+    assert found == waited
 
 
 def test_partitions_that_are_added_are_read_from_their_start(monkeypatch):

@@ -88,6 +88,13 @@ def test_answer(row, folder, served, caplog):
     assert "word-of" not in caplog.text
 
 
+def test_an_answer_says_how_long_it_waited(served):
+    token = {"Authorization": "Bearer word-of-page"}
+    found = served.get("/v1/datasets/users?least=5&who=n7", headers=token).json()
+    assert isinstance(found["queued_ms"], int)  # how long a free session takes depends on the load
+    assert found["queued_ms"] >= 0
+
+
 def test_what_there_is_to_ask_for(served):
     answer = served.get("/v1/datasets", headers={"Authorization": "bearer word-of-page"})
     found = {each["name"]: each for each in answer.json()["datasets"]}

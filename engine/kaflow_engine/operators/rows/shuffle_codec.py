@@ -24,14 +24,14 @@ def to_streams(rows: pa.Table, tasks: int) -> Iterator[tuple[int, bytes]]:
     used = [name for name in EXCHANGE.names if rows[name].null_count < rows.num_rows]
     some = rows.select(used)
     task = np.remainder(rows["part"].to_numpy(), tasks)
-    bounds = np.zeros(tasks + 1, np.int64)
-    np.cumsum(np.bincount(task, minlength=tasks), out=bounds[1:])
-    if bounds[1:-1].any() and (bounds[1:-1] < rows.num_rows).any():
+    counts = np.bincount(task, minlength=tasks)
+    if np.count_nonzero(counts) > 1:
         some = some.take(pa.array(np.argsort(task, kind="stable")))
-    for number in range(tasks):
-        for start in range(bounds[number], bounds[number + 1], _CHUNK):
-            count = min(_CHUNK, int(bounds[number + 1]) - start)
-            yield number, to_stream(some.slice(start, count))
+    end = 0
+    for number, count in enumerate(counts.tolist()):
+        start, end = end, end + count
+        for at in range(start, end, _CHUNK):
+            yield number, to_stream(some.slice(at, min(_CHUNK, end - at)))
 
 
 def of_streams(streams: Iterator[bytes]) -> pa.Table:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from kaflow_engine.connectors.kafka.read import read_ranges
 from kaflow_engine.operators.rows.reports import bytes_of
+from kaflow_engine.runtime.jobs.executor import SMALL
 from kaflow_engine.runtime.source.offsets import size_of
 from kaflow_engine.runtime.source.record_source import RecordSource, split
 from kaflow_engine.state.log.batch_log import Ranges
@@ -12,8 +13,6 @@ USUAL = 2**20
 """Bytes of the largest record that brokers take unless they are told otherwise."""
 _GUESS = 1024
 """Bytes of a record of which nothing is known: it lies in a file."""
-_FIRST = 20_000
-"""Records of the first batch of a run, at most: its rows are soon there, and say that it works."""
 _SAMPLED_PARTITIONS = 4
 _SAMPLED_RECORDS = 10
 
@@ -49,9 +48,10 @@ class BatchLimit:
             self._seen[topic] = before[0] / 2 + size, before[1] / 2 + count
 
     def most(self, ranges: Ranges) -> int:
-        """Return how many offsets of ranges one batch may take."""
+        """Return how many offsets of ranges one batch may take; the first of a run only what one
+        task does, so that its rows are soon there."""
         count, share = size_of(ranges), self._share(ranges)
-        most = self.records if self._begun else min(self.records, _FIRST)
+        most = self.records if self._begun else min(self.records, SMALL)
         return most if share <= 1 else min(most, max(1, int(count / share)))
 
     def fits(self, ranges: Ranges) -> bool:

@@ -102,6 +102,12 @@ class Run:
             self.read_to(goal)
 
     @property
+    def keeps_up(self) -> bool:
+        """Whether no more than another batch of the same size is left to read."""
+        now = self.watch.now
+        return sum(now.lag.values()) <= now.batch_records
+
+    @property
     def ending(self) -> Ending | None:
         """Why no further batch may begin; None: one may."""
         if self.limits.stop.is_set():

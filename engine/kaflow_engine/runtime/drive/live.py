@@ -105,8 +105,7 @@ class LiveStream:
 
     def _gather(self) -> None:
         """Let records gather before the next batch; not while behind."""
-        now = self._run.watch.now
-        if sum(now.lag.values()) <= now.batch_records:
+        if self._run.keeps_up:
             self._ended.wait(self._gather_s)
 
     def _tick(self, goal: Offsets | None) -> None:

@@ -63,7 +63,8 @@ class PolledStream:
                     return ending
                 self._ticker.batch_ended()
                 self._idle_s = 0.0
-                run.limits.stop.wait(gather_s)
+                if run.keeps_up:
+                    run.limits.stop.wait(gather_s)
             elif not self._ticker.tick(goal):
                 run.limits.stop.wait(self._longer())
         if ending == "caught up" and run.inputs.finite(self._counts) == self._counts.keys():

@@ -13,15 +13,14 @@ from kaflow_engine.runtime.tasks.level_task import Batches, Given
 
 def warm_up(session: SparkSession, tasks: int) -> None:
     """Run a job of so many tasks that do nothing, while whoever calls goes on."""
-    nothing: Sequence[RangeRead] = ()
-    job = RangeJob.over(session.sparkContext, [nothing] * tasks, _nothing)
-    Thread(target=_run, args=(job,), name="kaflow-warm-up", daemon=True).start()
+    Thread(target=_run, args=(session, tasks), name="kaflow-warm-up", daemon=True).start()
 
 
 def _nothing(batches: Batches) -> Iterator[Given]:
     yield from ((0, b"") for _ in batches)
 
 
-def _run(job: RangeJob) -> None:
+def _run(session: SparkSession, tasks: int) -> None:
+    none: Sequence[RangeRead] = ()
     with suppress(Exception):  # what is wrong ends the first batch, which says so
-        job.collect()
+        RangeJob.over(session.sparkContext, [none] * tasks, _nothing).collect()
