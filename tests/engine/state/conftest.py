@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from kaflow_engine.state.copies.copies import ready_copy
 from kaflow_engine.state.copies.memory import MemoryState
+from kaflow_engine.state.copies.open_copies import OpenCopies
 from kaflow_engine.state.copies.rocks import RocksCopy
 from kaflow_engine.state.copies.snapshots import complete_snapshot, prune_snapshots, take_snapshot
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord
@@ -54,6 +56,8 @@ class History:
         self.ref = StateRef("s1", 1)
         self.now: dict[int, dict[bytes, bytes]] = {0: {}}
         """What the state must be after each batch."""
+        self.workers = cycle((OpenCopies(), OpenCopies()))
+        """What keeps copies open, in turns."""
 
     def run(self, puts: Puts, epoch: int = 1) -> int:
         """Run a batch: log it, write its changes, commit it."""
@@ -76,6 +80,15 @@ class History:
         with self.copy(upto) as copy:
             assert copy.applied == upto
             found = copy.range(b"", None)
+            return dict(zip(found.keys, found.values, strict=True))
+
+    def look(self, upto: int) -> dict[bytes, bytes]:
+        """Return what the next worker would find."""
+        about = self.root / "copies", "0-0", self.ref, upto, self.log, self.store
+        with next(self.workers).reading(*about) as copy:
+            assert copy.applied == upto
+            found = copy.range(b"", None)
+            assert copy.get(found.keys) == found.values
             return dict(zip(found.keys, found.values, strict=True))
 
     def snapshot(self, batch: int) -> None:

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kaflow_engine.state.copies.memory import MemoryState
+from kaflow_engine.state.copies.pending import PendingState
 from kaflow_engine.state.copies.rocks import open_copy
 from kaflow_engine.state.log.changes import to_changes
 from kaflow_engine.state.reader import StateReader, StateRef
@@ -20,7 +21,9 @@ CHANGES = st.lists(st.tuples(KEYS, st.none() | st.binary(max_size=3)), max_size=
 PROBES = st.lists(st.binary(max_size=0) | KEYS, max_size=6)
 ACTIONS = st.one_of(
     CHANGES.map(lambda rows: ("run", rows)),
-    st.sampled_from(["crash", "drop", "swap", "keep", "snapshot", "replay"]).map(lambda a: (a, [])),
+    st.sampled_from(["crash", "drop", "swap", "keep", "snapshot", "replay", "write"]).map(
+        lambda a: (a, [])
+    ),
 )
 
 often = settings(max_examples=80 if ALL else 30, deadline=None, database=None)
@@ -35,16 +38,25 @@ seldom = settings(
 def reads(state: StateReader, probes: list[bytes]) -> list[Any]:
     keys = [probe for probe in probes if probe]
     ranges = [state.range(a, b) for a in probes for b in (*probes, None)]
+    ranges += [state.range(a, None, most) for a in probes for most in (0, 1, 3)]
     return [state.get(keys), state.scan(probes), *ranges]
 
 
 def check_reads(batches: list[list[tuple[bytes, bytes | None]]], probes: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        memory = MemoryState()
+        memory, applied = MemoryState(), []
         with open_copy(Path(folder) / "c", StateRef("s", 1)) as copy:
             for number, rows in enumerate(batches, 1):
                 changes = to_changes([key for key, _ in rows], [value for _, value in rows])
                 memory.apply(changes)
+                pending = PendingState(copy)
+                pending.apply(changes)
+                assert reads(memory, probes) == reads(pending, probes)
+                pending = PendingState(MemoryState())
+                for earlier in (*applied, changes):
+                    pending.apply(earlier)
+                assert reads(memory, probes) == reads(pending, probes)
+                applied.append(changes)
                 copy.apply(changes, number)
                 assert reads(memory, probes) == reads(copy, probes)
             memory = MemoryState(memory.entries())
@@ -58,8 +70,10 @@ def check_history(history: Any, actions: list[tuple[str, list[Any]]]) -> None:
     for action, rows in actions:
         last = history.log.next_number() - 1
         if action == "run":
-            assert history.read(last) == history.now[last]
+            assert history.look(last) == history.now[last]
             history.run(dict(rows))
+        elif action == "write":
+            assert history.read(last) == history.now[last]
         elif action == "drop":
             shutil.rmtree(copies, ignore_errors=True)
         elif action == "keep" and copies.exists():
@@ -76,9 +90,10 @@ def check_history(history: Any, actions: list[tuple[str, list[Any]]]) -> None:
         elif action == "snapshot" and last:
             history.snapshot(last)
         elif action == "replay" and last and history.store.exists(f"commits/{last - 1}.json"):
-            assert history.read(last - 1) == history.now[last - 1]
+            assert history.look(last - 1) == history.now[last - 1]
     last = history.log.next_number() - 1
-    assert history.read(last) == history.now[last]
+    for read in (history.look, history.look, history.read):
+        assert read(last) == history.now[last]
 
 
 @seldom

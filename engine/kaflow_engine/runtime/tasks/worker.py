@@ -28,7 +28,7 @@ from kaflow_engine.runtime.tasks.outputs import (
 )
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.runtime.tasks.timed_state import TimedReader
-from kaflow_engine.state.copies.copies import ready_copy
+from kaflow_engine.state.copies.open_copies import OpenCopies, OpenCopy
 from kaflow_engine.state.copies.rocks import RocksCopy
 from kaflow_engine.state.log.answers import KeptAnswers
 from kaflow_engine.state.log.batch_log import BatchLog
@@ -38,6 +38,7 @@ from kaflow_engine.state.storage.copy_location import copy_root
 from kaflow_engine.state.storage.store import LocalStore
 
 _PATIENCE_S = 5.0
+_OPEN = OpenCopies()
 
 
 class WorkerTask:
@@ -54,7 +55,7 @@ class WorkerTask:
         self._log = BatchLog(LocalStore(settings.directory))
         self._copies = ExitStack()
         self._open: dict[tuple[int, int], StateReader] = {}
-        self._sized: dict[str, RocksCopy] = {}
+        self._sized: dict[str, OpenCopy | RocksCopy] = {}
         self._notes: list[Mapping[str, Any]] = []
         self._phases: dict[str, float] = {}
         self._stages: list[list[int]] = []
@@ -81,7 +82,7 @@ class WorkerTask:
             with self.timed("open"):
                 root = self._copies.enter_context(copy_root(self._settings.place, name))
                 copy = self._copies.enter_context(
-                    ready_copy(
+                    _OPEN.reading(
                         root,
                         name,
                         self._settings.state,

@@ -8,7 +8,7 @@ from kaflow_engine.state.copies.rocks import RocksCopy, open_copy, wipe
 from kaflow_engine.state.copies.snapshots import restore, snapshot_batches
 from kaflow_engine.state.hints import NEW_ID_REPEATS
 from kaflow_engine.state.log.batch_log import FIRST, BatchLog
-from kaflow_engine.state.log.changes import read_changes
+from kaflow_engine.state.log.changes import ChangeFile, read_changes
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.store import Damaged, Store
 
@@ -72,15 +72,20 @@ def catch_up(copy: RocksCopy, partition: str, ref: StateRef, upto: int, log: Bat
         Damaged: One of them, or its commit, is missing or not sound.
     """
     for batch in range((copy.applied or EMPTY) + 1, upto + 1):
-        commit = log.load_commit(batch)
-        if commit.generation != ref.generation:
-            raise Damaged(f"batch {batch} belongs to generation {commit.generation} of the state")
-        file = commit.changes.get(partition)
+        file = changed_in(batch, partition, ref, log)
         if file is None:
             copy.advance(batch)
         else:
             copy.apply(read_changes(log.store, ref, batch, partition, file), batch)
     return copy
+
+
+def changed_in(batch: int, partition: str, ref: StateRef, log: BatchLog) -> ChangeFile | None:
+    """Return what a batch changed in a partition; Damaged if its commit is missing or not sound."""
+    commit = log.load_commit(batch)
+    if commit.generation != ref.generation:
+        raise Damaged(f"batch {batch} belongs to generation {commit.generation} of the state")
+    return commit.changes.get(partition)
 
 
 def _rebuild(

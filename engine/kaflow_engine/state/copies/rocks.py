@@ -12,7 +12,7 @@ from typing import Any, Self, cast
 
 import pyarrow as pa
 import rocksdict
-from rocksdict import Rdict, ReadOptions, WriteBatch
+from rocksdict import AccessType, Rdict, ReadOptions, WriteBatch
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies.rocks_errors import (
@@ -38,8 +38,7 @@ class RocksCopy:
     """An open copy: a StateReader that change files are applied to."""
 
     def __init__(self, path: Path, ref: StateRef, db: Rdict) -> None:
-        self.path = path
-        self._ref = ref
+        self.path, self.ref = path, ref
         self._db = db
         self._written = False
         self._closed = False
@@ -210,7 +209,7 @@ class RocksCopy:
             raise StateError(f"reading '{self.path}' was cut short", hint="run it again")
 
     def _write(self, write: WriteBatch, batch: int) -> None:
-        about = {"state_id": self._ref.state_id, "generation": self._ref.generation}
+        about = {"state_id": self.ref.state_id, "generation": self.ref.generation}
         write.put(_META, json.dumps({**about, "applied": batch}).encode())
         with telling(self.path):
             self._db.write(write, write_options())
@@ -228,7 +227,7 @@ class RocksCopy:
                 return
         try:
             about = json.loads(meta)
-            self.foreign = StateRef(about["state_id"], about["generation"]) != self._ref
+            self.foreign = StateRef(about["state_id"], about["generation"]) != self.ref
             self._stored = int(about["applied"])
         except (ValueError, KeyError, TypeError) as error:
             raise damaged(self.path) from error
@@ -247,12 +246,15 @@ class RocksCopy:
         return self._db.property_int_value(f"rocksdb.{name}") or 0
 
 
-def open_copy(path: Path, ref: StateRef, *, wait_s: float = 30.0) -> RocksCopy:
+def open_copy(
+    path: Path, ref: StateRef, *, to_read: bool = False, wait_s: float = 30.0
+) -> RocksCopy:
     """Open, or create, the copy in a directory; close it, or use it in a `with`.
 
     Args:
         path: Its directory.
         ref: The state it should hold; whether it does, `foreign` tells.
+        to_read: Only to read what is there: others may have it open as well.
         wait_s: How long to wait for another process that has it open.
 
     Raises:
@@ -261,7 +263,7 @@ def open_copy(path: Path, ref: StateRef, *, wait_s: float = 30.0) -> RocksCopy:
     """
     if damage_mark(path).exists():
         raise damaged(path)
-    db = _open(path, time.monotonic() + wait_s)
+    db = _open(path, time.monotonic() + wait_s, to_read)
     try:
         return RocksCopy(path, ref, db)
     except BaseException:
@@ -275,12 +277,13 @@ def wipe(path: Path) -> None:
     damage_mark(path).unlink(missing_ok=True)
 
 
-def _open(path: Path, deadline: float) -> Rdict:
+def _open(path: Path, deadline: float, to_read: bool) -> Rdict:
+    access = AccessType.read_only() if to_read else AccessType.read_write()
     pause = 0.01
     while True:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            return Rdict(str(path), copy_options())
+            return Rdict(str(path), copy_options(), access_type=access)
         except Exception as error:  # rocksdict raises nothing narrower
             if not is_locked(error):
                 raise translate(path, error) from error

@@ -1,5 +1,7 @@
 """RocksDB options: small, because many copies are opened by short-lived tasks."""
 
+from functools import cache
+
 from rocksdict import (
     BlockBasedIndexType,
     BlockBasedOptions,
@@ -25,7 +27,7 @@ def copy_options() -> Options:
     nothing and ten million keys take no more memory than ten thousand.
     """
     table = BlockBasedOptions()
-    table.set_block_cache(Cache(_CACHE))
+    table.set_block_cache(_cache())
     table.set_block_size(_BLOCK)
     table.set_bloom_filter(10, False)
     table.set_format_version(5)
@@ -45,6 +47,12 @@ def copy_options() -> Options:
     options.set_max_log_file_size(1 << 20)
     options.set_stats_dump_period_sec(0)
     return options
+
+
+@cache
+def _cache() -> Cache:
+    """Return the cache of this process, for all its copies."""
+    return Cache(_CACHE)
 
 
 def write_options() -> WriteOptions:
