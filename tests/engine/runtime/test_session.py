@@ -1,4 +1,5 @@
 import io
+import logging
 import re
 import sys
 from dataclasses import replace
@@ -141,6 +142,24 @@ def test_what_spark_says_holds_no_secret(caplog, monkeypatch):
     masking.remember(["Key-4711-of-mine"])
     _forward(io.BytesIO(b"WARN Thing: could not log in with Key-4711-of-mine\n"))
     assert "could not log in with ***" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("printed", "level"),
+    [
+        ("Traceback (most recent call last):", logging.DEBUG),
+        ('  File "pyspark/daemon.py", line 95, in worker', logging.DEBUG),
+        ("BrokenPipeError: [Errno 32] Broken pipe", logging.DEBUG),
+        ("\tat org.apache.spark.Executor.run(Executor.scala:1)", logging.DEBUG),
+        ('Exception in thread "main" java.lang.IllegalStateException: no', logging.DEBUG),
+        ('Exception in thread "main" java.lang.OutOfMemoryError: heap', logging.WARNING),
+        ("ModuleNotFoundError: No module named 'mine'", logging.WARNING),
+    ],
+)
+def test_what_spark_prints_has_a_level(printed, level, caplog):
+    caplog.set_level(logging.DEBUG)
+    _forward(io.BytesIO(printed.encode() + b"\n"))
+    assert [record.levelno for record in caplog.records] == [level]
 
 
 def test_java_may_ask_the_server_of_tokens(monkeypatch):

@@ -30,8 +30,12 @@ _EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _PYTHON = "spark.pyspark.python"
 _NOISE = re.compile(r"incubator modules|log4j|Setting default log level|setLogLevel|log level to")
-_STACK = re.compile(r"\s+at |\s+\.\.\. \d+ |Caused by: |Exception in thread (?!.*\.lang\.\w+Error)")
-"""What a thread of Java prints that ends; but for the JVM's own errors, calls raise the same."""
+_STACK = re.compile(
+    r"\s|Caused by: |Exception in thread (?!.*\.lang\.\w+Error)"
+    r"|Traceback \(most recent call last\)|BrokenPipeError: "
+)
+"""Stacks, and what a thread of Java prints that ends; but for the JVM's own errors, calls raise the
+same. A worker that is idle as its JVM ends may print that it cannot answer."""
 
 SETTINGS: Mapping[str, str] = {
     "spark.app.name": "kaflow",
