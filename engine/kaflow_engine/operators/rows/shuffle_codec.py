@@ -34,7 +34,7 @@ def to_streams(rows: pa.Table, tasks: int) -> Iterator[tuple[int, bytes]]:
             yield number, to_stream(some.slice(at, min(_CHUNK, end - at)))
 
 
-def of_streams(streams: Iterator[bytes]) -> pa.Table:
+def of_streams(streams: Iterator[bytes | pa.Buffer]) -> pa.Table:
     """Return the rows (EXCHANGE) of streams."""
     tables = [of_stream(stream) for stream in streams]
     if not tables:
@@ -50,9 +50,9 @@ def to_stream(table: pa.Table) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def of_stream(data: bytes) -> pa.Table:
+def of_stream(data: bytes | pa.Buffer) -> pa.Table:
     """Return the table of an Arrow stream."""
-    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+    return pa.ipc.open_stream(data).read_all()
 
 
 def _whole(table: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -19,11 +19,12 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kaflow_engine.connectors.sources.contract import RangeRead
-from kaflow_engine.runtime.tasks.level_task import Batches, Given
+from kaflow_engine.runtime.jobs.carriers import Carrier, carrier_of
+from kaflow_engine.runtime.tasks.level_task import Batches, Data, Given
 
 First = Callable[[Batches], Iterator[Given]]
-"""A task over records."""
-Next = Callable[[Iterator[bytes]], Iterator[Given]]
+"""A task over records, or over what passes Spark."""
+Next = Callable[[Iterator[Data]], Iterator[Given]]
 """A task over what other tasks have given it."""
 
 GIVEN = pa.schema([pa.field("number", pa.int32()), pa.field("data", pa.binary())])
@@ -47,6 +48,7 @@ class RangeJob:
     """A job whose first tasks read their ranges themselves."""
 
     given: "RDD[Given]"
+    carrier: Carrier | None = None
 
     @staticmethod
     def over(spark: SparkContext, reads: Sequence[Sequence[RangeRead]], task: First) -> "RangeJob":
@@ -56,8 +58,9 @@ class RangeJob:
 
     def exchanged(self, width: int, task: Next) -> "RangeJob":
         """See `Job`."""
-        sent = self.given.partitionBy(width, _as_it_is)
-        return RangeJob(sent.mapPartitions(partial(_over_streams, task)))
+        carrier = self.carrier or carrier_of(self.given.context)
+        sent = self.given.mapPartitions(carrier.send).partitionBy(width, _as_it_is)
+        return RangeJob(sent.mapPartitions(partial(_over_streams, carrier, task)), carrier)
 
     def collect(self) -> list[Given]:
         """See `Job`."""
@@ -65,27 +68,38 @@ class RangeJob:
             return self.given.collect()
         finally:
             self.given.cleanShuffleDependencies()  # else they stay until the JVM collects garbage
+            if self.carrier is not None:
+                self.carrier.end()
 
 
 @dataclass(frozen=True, slots=True)
 class FrameJob:
     """A job whose first tasks take the records of a frame."""
 
-    given: DataFrame
+    taken: DataFrame
+    task: First
+    carrier: Carrier | None = None
 
     @staticmethod
     def over(records: DataFrame, task: First) -> "FrameJob":
         """Return a job with a task for each partition of a frame."""
-        return FrameJob(records.mapInArrow(partial(_over_records, task), from_arrow_schema(GIVEN)))
+        return FrameJob(records, task)
 
     def exchanged(self, width: int, task: Next) -> "FrameJob":
         """See `Job`."""
-        sent = self.given.repartitionById(width, sf.col("number"))
-        return FrameJob(sent.mapInArrow(partial(_over_rows, task), from_arrow_schema(GIVEN)))
+        carrier = self.carrier or carrier_of(self.taken.sparkSession.sparkContext)
+        given = _given(self.taken, partial(_sent, carrier, self.task))
+        sent = given.repartitionById(width, sf.col("number"))
+        return FrameJob(sent, partial(_over_rows, carrier, task), carrier)
 
     def collect(self) -> list[Given]:
         """See `Job`."""
-        return [(row["number"], bytes(row["data"])) for row in self.given.collect()]
+        try:
+            rows = _given(self.taken, self.task).collect()
+        finally:
+            if self.carrier is not None:
+                self.carrier.end()
+        return [(row["number"], bytes(row["data"])) for row in rows]
 
 
 _KNOWN: "WeakKeyDictionary[SparkContext, dict[int, RDD[int]]]" = WeakKeyDictionary()
@@ -109,24 +123,29 @@ def _over_ranges(
     return task(chain.from_iterable(read() for read in reads[number]))
 
 
-def _over_streams(task: Next, given: Iterable[Given]) -> Iterator[Given]:
-    return task(data for _, data in given)
+def _over_streams(carrier: Carrier, task: Next, given: Iterable[Given]) -> Iterator[Given]:
+    return task(carrier.receive(given))
 
 
-def _over_records(task: First, batches: Batches) -> Batches:
-    return _in_batches(task(batches))
+def _given(taken: DataFrame, task: First) -> DataFrame:
+    return taken.mapInArrow(partial(_in_batches, task), from_arrow_schema(GIVEN))
 
 
-def _over_rows(task: Next, batches: Batches) -> Batches:
-    return _in_batches(task(_streams(batches)))
+def _sent(carrier: Carrier, task: First, batches: Batches) -> Iterator[Given]:
+    return carrier.send(task(batches))
 
 
-def _streams(batches: Batches) -> Iterator[bytes]:
+def _over_rows(carrier: Carrier, task: Next, batches: Batches) -> Iterator[Given]:
+    return task(carrier.receive(_pairs(batches)))
+
+
+def _pairs(batches: Batches) -> Iterator[Given]:
     for batch in batches:
-        yield from cast("list[bytes]", batch.column("data").to_pylist())
+        for row in batch.to_pylist():
+            yield row["number"], row["data"]
 
 
-def _in_batches(given: Iterator[Given]) -> Batches:
-    for number, data in given:
+def _in_batches(task: First, batches: Batches) -> Batches:
+    for number, data in task(batches):
         columns: list[Any] = [pa.array([number], pa.int32()), pa.array([data], pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, schema=GIVEN)

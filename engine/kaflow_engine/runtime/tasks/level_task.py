@@ -18,7 +18,7 @@ from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.plan.planner.functions import require_functions
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import carried
-from kaflow_engine.runtime.tasks.memory import release, release_now_and_then, settle_in
+from kaflow_engine.runtime.tasks.memory import release_now_and_then, settle_in
 from kaflow_engine.runtime.tasks.orphans import watch_parent
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.runtime.tasks.shared_store import check_shared
@@ -28,11 +28,10 @@ from kaflow_engine.telemetry.traces import traceparents
 Batches = Iterator[pa.RecordBatch]
 Given = tuple[int, bytes]
 """What a task gives: the number of the task that it is for, or what it is, and bytes."""
+Data = bytes | pa.Buffer
+"""Those bytes as another task takes them."""
 REPORTED, ROWS = range(2)
 """What the last tasks give, as Arrow streams: reports (EXCHANGE), and rows (OUTPUT)."""
-
-_LARGE = 50_000
-"""Rows from which on a task leaves much memory behind."""
 
 
 def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Iterator[Given]:
@@ -46,11 +45,7 @@ def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Iterat
                 for level in range(last_level(found.plan) + 1):
                     reports = _run(found, level, batch, reports, task)
         result = _result(task, reports)
-        large = records.num_rows > _LARGE
     yield from result
-    if large:
-        del records, reports, result
-        release()
     release_now_and_then()
     settle_in()
 
@@ -63,7 +58,7 @@ def first_task(
 
 
 def level_task(
-    settings: bytes, batch: BatchContext, level: int, tasks: int, streams: Iterator[bytes]
+    settings: bytes, batch: BatchContext, level: int, tasks: int, streams: Iterator[Data]
 ) -> Iterator[Given]:
     """Run another level over the rows that were sent to one of `tasks` tasks."""
     yield from _level(settings, batch, level, tasks, lambda: of_streams(streams))
@@ -78,7 +73,6 @@ def _level(
         with WorkerTask(found, batch, own) as task:
             with task.timed(f"read.{level}"):
                 rows = read()
-            large = rows.num_rows > _LARGE
             with task.timed(f"run.{level}"):
                 rows = _run(found, level, batch, rows, task)
         if level == last:
@@ -87,9 +81,6 @@ def _level(
             notes = report_rows([{"note": note} for note in task.notes()])
             out = list(to_streams(pa.concat_tables([rows, notes]), tasks))
     yield from out
-    if large:
-        del rows, out
-        release()
     release_now_and_then()
     settle_in()
 
