@@ -116,6 +116,7 @@ def _stream(
         accept_change,
         prepare,
         run_pipelines,
+        start_java,
     )
 
     specs = [project.load(name, config) for name in names]
@@ -131,7 +132,7 @@ def _stream(
                 stop.set()  # a session is whole or none: the next one starts all of it again
 
         waiting = Waiting(stopped=stop.is_set, endless=True)
-        plans = prepare(specs, config, heard.say, waiting)
+        plans = prepare(specs, config, heard.say, waiting, start_java)
         heard.running.update({each.spec.name: Running(each.plan, config) for each in plans})
         if not stop.is_set():
             run_pipelines(

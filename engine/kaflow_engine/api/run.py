@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kaflow_engine.preview.preview import Asked, preview
     from kaflow_engine.preview.rows import Shown, ShownLetter, ShownRow
     from kaflow_engine.preview.served import RunningPreviews
-    from kaflow_engine.runtime.application import run_backfill, run_pipelines
+    from kaflow_engine.runtime.application import run_backfill, run_pipelines, start_java
     from kaflow_engine.runtime.planning.columns import resolve_columns
     from kaflow_engine.runtime.planning.prepare import Waiting, prepare
 else:
@@ -30,4 +30,5 @@ __all__ = [
     "resolve_columns",
     "run_backfill",
     "run_pipelines",
+    "start_java",
 ]

@@ -29,7 +29,7 @@ from kaflow_engine.runtime.sink.bookkeeping import forget_runs
 from kaflow_engine.runtime.spark.cluster import require_master, warn_unless_protected
 from kaflow_engine.runtime.spark.jars import spark_kafka_jars
 from kaflow_engine.runtime.spark.java import find_java
-from kaflow_engine.runtime.spark.session import cores, is_local, start_session
+from kaflow_engine.runtime.spark.session import cores, is_local, start_ahead, start_session
 from kaflow_engine.runtime.spark.sessions import Sessions
 from kaflow_engine.runtime.takeover.open_state import PlanChange, refuse_change
 from kaflow_engine.runtime.tasks.memory import release_now_and_then
@@ -115,6 +115,14 @@ def run_pipelines(
                 for plan in plans
             ]
             return _supervise(runs, held, taking, limits, config.drain_deadline / 1000)
+
+
+def start_java(config: Config) -> None:
+    """Launch the JVM of the `run_pipelines` that follows, while whoever calls prepares for it.
+
+    It is of use where no topic begins in files, which is known later: that needs another JVM.
+    """
+    start_ahead(spark_settings(config, ()), find_java, spark_kafka_jars)
 
 
 def spark_settings(config: Config, plans: Sequence[Flow]) -> SparkConfig:

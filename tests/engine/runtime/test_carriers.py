@@ -77,7 +77,8 @@ def test_only_the_account_reads_the_files(spark):
     ],
 )
 def test_files_are_for_one_machine(monkeypatch, tmp_path, master, encrypted, kind):
-    monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
+    gone = tmp_path / "since" / "days"
+    monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(gone))
     conf = SparkConf(loadDefaults=False, _jvm=None).set("spark.io.encryption.enabled", encrypted)
     context = SimpleNamespace(master=master, getConf=lambda: conf)
     assert type(carrier_of(context)) is kind

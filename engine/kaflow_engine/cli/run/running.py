@@ -141,7 +141,8 @@ def _begin(
             leaving.enter_context(leases)
         _say(f"preparing {_count(len(specs))}{_brokers(specs, config)}")
         try:
-            plans = prepare(specs, config, _say, Waiting(stopped=asked.is_set, endless=endless))
+            waiting = Waiting(stopped=asked.is_set, endless=endless)
+            plans = prepare(specs, config, _say, waiting, _start_java)
         except SourceError:
             if asked.is_set():
                 return None
@@ -224,6 +225,12 @@ def _spark(
         stop=asked,
         change=change,
     )
+
+
+def _start_java(config: Config) -> None:
+    from kaflow_engine.runtime.application import start_java  # imports Spark
+
+    start_java(config)
 
 
 def _say_others(newest: Sequence[Progress], raised: BaseException) -> None:

@@ -56,7 +56,9 @@ class InFiles:
     @staticmethod
     def begin() -> "InFiles":
         """Make a folder for one job where Spark keeps files: it goes with the session, too."""
-        return InFiles(mkdtemp(prefix="exchange-", dir=SparkFiles.getRootDirectory()))
+        root = SparkFiles.getRootDirectory()
+        os.makedirs(root, 0o700, exist_ok=True)  # systems remove what no one used for days
+        return InFiles(mkdtemp(prefix="exchange-", dir=root))
 
     def send(self, given: Iterable[Given]) -> Iterator[Given]:
         """See `Carrier`."""

@@ -56,6 +56,7 @@ def prepare(
     config: Config,
     say: Say = lambda text: None,
     waiting: Waiting | None = None,
+    checked: Callable[[Config], None] = lambda config: None,
 ) -> tuple[PlannedPipeline, ...]:
     """Plan pipelines and make ready what they write to, in the order of `specs`.
 
@@ -67,6 +68,7 @@ def prepare(
         config: The same for all.
         say: Called with what is waited for and what is created.
         waiting: For columns that no one declares; None: as a stream waits.
+        checked: Called before a broker is asked, where nothing is wrong in files.
 
     Raises:
         ModelError: Mistakes in files.
@@ -75,6 +77,7 @@ def prepare(
         SinkError: An output topic cannot be created, or its schema is refused.
     """
     check(specs, config)
+    checked(config)
     patience = waiting or Waiting(endless=True)
     used = {cluster for spec in specs for cluster in needs_of(spec)}
     for cluster, there in reached(config).items():

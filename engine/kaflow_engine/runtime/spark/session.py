@@ -4,7 +4,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from threading import Thread
@@ -17,10 +17,13 @@ from pyspark.sql import SparkSession
 from kaflow_engine.errors import RunError
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import SparkConfig
+from kaflow_engine.runtime.spark.ahead import launch_ahead, take_launched
 from kaflow_engine.runtime.spark.class_archive import archive_options, spark_archive
 from kaflow_engine.runtime.spark.java import Java
 from kaflow_engine.runtime.spark.launch import start_jvm
 from kaflow_engine.runtime.spark.sessions import living_gateway
+
+Jars = Callable[[], Sequence[Path]]
 
 LOGGER = logging.getLogger("kaflow.spark")
 LOCAL = "127.0.0.1"
@@ -130,28 +133,39 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
     # it logs every connection, and stacks where an error says the same once
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_ROOT)
-    os.environ["JAVA_HOME"] = str(java.home)
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["PYSPARK_PYTHON"] = python_of_tasks(config)
-    if is_local(config.master):
-        os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
     known = living_gateway()
     if known is None and _SUBMITTED in os.environ:
         known = launch_gateway()
         config = as_submitted(config, jars, dict(SparkConf(_jvm=known.jvm).getAll()))
         jars = ()
-    conf = SparkConf(loadDefaults=False).setMaster(config.master)
-    settings = session_settings(config, jars)
-    options = [settings[_OPTIONS], *archive_options(spark_archive(java))]
-    conf.setAll(list({**settings, _OPTIONS: " ".join(options)}.items()))
+    conf = driver_conf(config, java, jars)
     if known is not None:
         SparkContext._ensure_initialized(gateway=known)  # noqa: SLF001  # pyright: ignore
         return SparkSession(SparkContext.getOrCreate(conf))
-    gateway = start_jvm(conf)
+    gateway = take_launched(conf) or start_jvm(conf)
     errors = cast("IO[bytes] | None", gateway.proc.stderr)
     if errors is not None:
         Thread(target=_forward, args=(errors,), name="spark-stderr", daemon=True).start()
     return SparkSession(SparkContext(conf=conf, gateway=gateway))
+
+
+def start_ahead(config: SparkConfig, java: Callable[[], Java], jars: Jars) -> None:
+    """Launch the JVM of a `start_session` that follows, unless there is one."""
+    if living_gateway() is None and _SUBMITTED not in os.environ:
+        launch_ahead(lambda: driver_conf(config, java(), jars()))
+
+
+def driver_conf(config: SparkConfig, java: Java, jars: Sequence[Path]) -> SparkConf:
+    """Return the settings of a driver; what its JVM finds in the environment is set."""
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = python_of_tasks(config)
+    if is_local(config.master):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
+    conf = SparkConf(loadDefaults=False).setMaster(config.master)
+    settings = session_settings(config, jars)
+    options = [settings[_OPTIONS], *archive_options(spark_archive(java))]
+    return conf.setAll(list({**settings, _OPTIONS: " ".join(options)}.items()))
 
 
 def as_submitted(
