@@ -11,6 +11,14 @@ from bench.report.sections import PEERS_HEADING, table
 _DECISION = "decisions/0113-peers-are-measured-from-outside.md"
 _TITLES = {KAFLOW: "kaflow", **{peer.name: peer.title for peer in PEERS}}
 
+_LEAST = (
+    ("p50 (ms)", ("latency_ms", "p50"), ",.0f"),
+    ("p99 (ms)", ("latency_ms", "p99"), ",.0f"),
+    ("the first output (s)", ("first_output_s",), ".1f"),
+    ("memory (MiB)", ("rss_mb",), ",.0f"),
+)
+"""What is better the less it is; rates stand as ratios."""
+
 
 def section(result: Mapping[str, Any]) -> list[str]:
     """Return the section of one result: medians of its rounds, ratios taken within a round."""
@@ -35,6 +43,14 @@ def section(result: Mapping[str, Any]) -> list[str]:
         for work in WORKS
         for peer in PEERS
     ]
+    lost = [
+        f"{what} is {format(ours, form)}, and {format(theirs, form)} with {peer.title}"
+        for what, path, form in _LEAST
+        for peer in PEERS
+        if (ours := of(path[0], KAFLOW, *path[1:])) is not None
+        and (theirs := of(path[0], peer.name, *path[1:])) is not None
+        and ours > theirs
+    ]
     machine, options = result["machine"], result["options"]
     return [
         PEERS_HEADING,
@@ -52,6 +68,8 @@ def section(result: Mapping[str, Any]) -> list[str]:
             rows,
         ),
         f"kaflow within the same round: {', '.join(ratios)}. Below 1 kaflow is the slower one.",
+        "",
+        f"Where kaflow loses, by these medians: {'; '.join(lost) or 'nowhere'}.",
         "",
         "In W2 Flink SQL keeps clicks on the heap for 30 s, as its join wants them, and writes "
         f"them with a checkpoint each second ([decision 113]({_DECISION})).",

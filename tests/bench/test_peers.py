@@ -88,3 +88,8 @@ def test_the_table_has_medians_and_ratios_of_rounds():
     assert f"| {PEERS[0].title} | 200 | 100 |  |  | 7.2 | 1,500 |" in lines
     assert any("W1 2.00 of Flink SQL" in line for line in lines)
     assert any("W2 4.00 of Kafka Streams" in line for line in lines)
+    assert "Where kaflow loses, by these medians: nowhere." in lines
+    slow = _round(400, 200, 100)
+    slow["first_output_s"]["kaflow"] = 9.0
+    lines = section({**result, "rounds": [slow]})
+    assert any("(s) is 9.0, and 7.2 with Flink SQL" in line for line in lines)
