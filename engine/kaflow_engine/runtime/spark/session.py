@@ -75,7 +75,7 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.stopTimeout": "20s",
     "spark.kafka.consumer.cache.capacity": "256",
     # Else what a batch has freed goes back to the system, and the next one takes as long to get it
-    # as to decode JSON; `release_now_and_then` gives it back.
+    # as to decode JSON; `keep_or_release` gives it back.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": "33554432",
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": "1073741824",
     "spark.executorEnv.MIMALLOC_PURGE_DELAY": "1000",

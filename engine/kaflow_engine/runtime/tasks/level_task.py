@@ -18,7 +18,7 @@ from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.plan.planner.functions import require_functions
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import carried
-from kaflow_engine.runtime.tasks.memory import release_now_and_then, settle_in
+from kaflow_engine.runtime.tasks.memory import keep_or_release, settle_in
 from kaflow_engine.runtime.tasks.orphans import watch_parent
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.runtime.tasks.shared_store import check_shared
@@ -44,9 +44,11 @@ def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Iterat
                 reports = records
                 for level in range(last_level(found.plan) + 1):
                     reports = _run(found, level, batch, reports, task)
-        result = _result(task, reports)
+        result, size = _result(task, reports), records.num_rows
+        del records, reports
     yield from result
-    release_now_and_then()
+    del result
+    keep_or_release(size)
     settle_in()
 
 
@@ -73,6 +75,7 @@ def _level(
         with WorkerTask(found, batch, own) as task:
             with task.timed(f"read.{level}"):
                 rows = read()
+            size = rows.num_rows
             with task.timed(f"run.{level}"):
                 rows = _run(found, level, batch, rows, task)
         if level == last:
@@ -81,7 +84,8 @@ def _level(
             notes = report_rows([{"note": note} for note in task.notes()])
             out = list(to_streams(pa.concat_tables([rows, notes]), tasks))
     yield from out
-    release_now_and_then()
+    del rows, out
+    keep_or_release(size)
     settle_in()
 
 

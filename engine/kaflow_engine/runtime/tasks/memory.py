@@ -14,7 +14,10 @@ from functools import cache, lru_cache
 import pyarrow as pa
 
 _EVERY_S = 30.0
+_LARGE = 50_000
+"""Rows from which on a task leaves much memory behind."""
 _released = [time.monotonic()]
+_large = [False]
 
 
 def release() -> None:
@@ -30,6 +33,19 @@ def release_now_and_then() -> None:
     """Return free memory to the system if that was not done for half a minute."""
     if time.monotonic() - _released[0] > _EVERY_S:
         release()
+
+
+def keep_or_release(rows: int) -> None:
+    """Keep what a large task has freed for the next one; return it after a small one follows.
+
+    Asking the system for it again takes a large task as long as to decode its records.
+    """
+    if rows > _LARGE:
+        _large[0] = True
+    elif _large[0]:
+        _large[0] = False
+        release()
+    release_now_and_then()
 
 
 def settle_in() -> None:

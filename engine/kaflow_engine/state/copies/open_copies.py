@@ -21,7 +21,7 @@ from kaflow_engine.state.log.changes import read_changes
 from kaflow_engine.state.reader import CopySize, Entries, Scanned, StateRef
 from kaflow_engine.state.storage.store import Damaged, Store
 
-_MOST_CHANGES = 8_000
+_MOST_CHANGES = 1_000
 _MOST_BYTES = 4 << 20
 """Changes on top of a copy, at most: more are read more slowly than they are written to it."""
 _MOST_BATCHES = 256
