@@ -205,8 +205,9 @@ def _current(work: JoinWorkspace, j: int, name: str) -> str:
     """
     value = "CASE WHEN f.later AND (v.v).ts > f.due THEN NULL ELSE (v.v).s END"
     versions = f"SELECT key, struct_pack(s := s, ts := ts) AS v FROM v{j}"
+    found = f"SELECT f.*, {value} AS s{j} FROM {name} f LEFT JOIN"
     if j not in work.moved:
-        return f"SELECT f.*, {value} AS s{j} FROM {name} f LEFT JOIN ({versions}) v ON f.key = v.key"
+        return f"{found} ({versions}) v ON f.key = v.key"
     seen = (
         "SELECT rn, last_value(v IGNORE NULLS) OVER (PARTITION BY key ORDER BY pos, rn NULLS FIRST "
         "ROWS UNBOUNDED PRECEDING) AS v FROM ("
@@ -214,7 +215,7 @@ def _current(work: JoinWorkspace, j: int, name: str) -> str:
         f"UNION ALL SELECT key, {_place(work, j)}, rn, NULL FROM {name} f) "
         "QUALIFY rn IS NOT NULL"
     )
-    return f"SELECT f.*, {value} AS s{j} FROM {name} f LEFT JOIN ({seen}) v ON v.rn = f.rn"
+    return f"{found} ({seen}) v ON v.rn = f.rn"
 
 
 def _place(work: JoinWorkspace, j: int) -> str:

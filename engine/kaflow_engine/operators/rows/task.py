@@ -35,6 +35,8 @@ class BatchContext:
     """What begins in this batch with the rows that tables have."""
     states: States = field(default_factory=dict[str, Mapping[str, Any]])
     """Of plugins, as the batch before left them."""
+    more: bool = False
+    """Whether topics had more records than the batch, so that another follows at once."""
 
     def horizon(self, chain: int) -> int:
         """Return the watermark of a chain, or a time before all others."""

@@ -189,6 +189,7 @@ class BatchRunner:
             mark=batch_mark(record),
             begins=beginnings(self.log, record.number, shipment.settings.plan, record.plan),
             states=standing.states,
+            more=not all(read_to_end(record).values()),
         )
         frame = records if size and records is not None else self._nothing
         few, width = ALL_TASKS if context.begins else self._small, self._tasks()

@@ -44,11 +44,11 @@ def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Iterat
                 reports = records
                 for level in range(last_level(found.plan) + 1):
                     reports = _run(found, level, batch, reports, task)
-        result, size = _result(task, reports), records.num_rows
+        result, read = _result(task, reports), records.num_rows
         del records, reports
     yield from result
     del result
-    keep_or_release(size)
+    keep_or_release(read, task.changed, more=batch.more)
     settle_in()
 
 
@@ -67,15 +67,15 @@ def level_task(
 
 
 def _level(
-    settings: bytes, batch: BatchContext, level: int, tasks: int, read: Callable[[], pa.Table]
+    settings: bytes, batch: BatchContext, level: int, tasks: int, source: Callable[[], pa.Table]
 ) -> Iterator[Given]:
     with begun(settings, batch.batch) as (found, number):
         last = last_level(found.plan)
         own = range(number, found.plan.partitions, tasks) if level else ()
         with WorkerTask(found, batch, own) as task:
             with task.timed(f"read.{level}"):
-                rows = read()
-            size = rows.num_rows
+                rows = source()
+            read = rows.num_rows
             with task.timed(f"run.{level}"):
                 rows = _run(found, level, batch, rows, task)
         if level == last:
@@ -85,7 +85,7 @@ def _level(
             out = list(to_streams(pa.concat_tables([rows, notes]), tasks))
     yield from out
     del rows, out
-    keep_or_release(size)
+    keep_or_release(read, task.changed, more=batch.more)
     settle_in()
 
 

@@ -14,10 +14,10 @@ from functools import cache, lru_cache
 import pyarrow as pa
 
 _EVERY_S = 30.0
-_LARGE = 50_000
-"""Rows from which on a task leaves much memory behind."""
+_LARGE = 10_000
+"""Rows that a task reads, or entries that it changes, from which on it leaves much behind."""
 _released = [time.monotonic()]
-_large = [False]
+_kept = [False]
 
 
 def release() -> None:
@@ -35,15 +35,21 @@ def release_now_and_then() -> None:
         release()
 
 
-def keep_or_release(rows: int) -> None:
-    """Keep what a large task has freed for the next one; return it after a small one follows.
+def keep_or_release(read: int, changed: int, *, more: bool) -> None:
+    """Keep what a task that read much has freed while another batch follows at once; else return
+    it.
 
-    Asking the system for it again takes a large task as long as to decode its records.
+    To get it from the system again takes as long as to decode the records.
+
+    Args:
+        read: Rows that the task has read.
+        changed: Entries of states that it has put or deleted.
+        more: Whether another batch follows at once.
     """
-    if rows > _LARGE:
-        _large[0] = True
-    elif _large[0]:
-        _large[0] = False
+    if more and read > _LARGE:
+        _kept[0] = True
+    elif _kept[0] or max(read, changed) > _LARGE:
+        _kept[0] = False
         release()
     release_now_and_then()
 

@@ -50,6 +50,8 @@ class WorkerTask:
         self.partitions = partitions
         self.output: list[pa.Table] = []
         """Rows that were not delivered because there is no sink."""
+        self.changed = 0
+        """Entries in the change files that it has written."""
         self._settings = settings
         self._batch = batch
         self._log = BatchLog(LocalStore(settings.directory))
@@ -106,6 +108,7 @@ class WorkerTask:
             )
         self.passing("changes_written")
         if file is not None:
+            self.changed += file.rows
             about = {"file": file.file, "sha256": file.sha256, "rows": file.rows}
             self._notes.append({"changes": {name: about}})
 
