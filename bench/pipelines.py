@@ -26,6 +26,12 @@ TOTALS = """
     GROUP BY user_id{window}
 """
 
+COUNTS = """
+    SELECT user_id, count(*) AS clicks, epoch_ms(window_start) AS start
+    FROM {clicks}
+    GROUP BY user_id, tumble(INTERVAL {seconds} SECOND)
+"""
+
 BALANCES = """
     SELECT p.user_id, p.subscription_tier, b.balance
     FROM {profiles} p
@@ -131,6 +137,16 @@ def grouping(name: str, clicks: str, output: str, window: str | None = None) -> 
         name,
         query,
         f"output: {{topic: {output}, format: json}}",
+        f"topics:\n  {clicks}: {{columns: {CLICK}, event_time: timestamp}}",
+    )
+
+
+def counting(name: str, clicks: str, output: str, seconds: int) -> str:
+    """Count by key in windows of so many seconds, whose rows leave when they close."""
+    return _file(
+        name,
+        COUNTS.format(clicks=clicks, seconds=seconds),
+        f"output: {{topic: {output}, format: json, key: user_id}}",
         f"topics:\n  {clicks}: {{columns: {CLICK}, event_time: timestamp}}",
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 CHUNK = 20_000
 """Records that are made, and sent, at once; all of a chunk go to one partition."""
@@ -92,6 +93,31 @@ def kept_clicks(fill: Fill) -> int:
         users = _users(fill, numbers, np.random.default_rng([fill.seed, chunk]))
         kept += sum(_amount(user) >= 1 for user in users)
     return kept
+
+
+def clicks_in_windows(fill: Fill, width: int) -> pa.Table:
+    """Return how many clicks of each user are in each window that ends before any partition does.
+
+    Args:
+        fill: Of kind `clicks`.
+        width: Of a window, in milliseconds.
+
+    Returns:
+        (user_id, start in epoch milliseconds, clicks).
+    """
+    users: list[int] = []
+    times: list[int] = []
+    for chunk in range(fill.chunks):
+        numbers = _numbers(fill, chunk)
+        users += _users(fill, numbers, np.random.default_rng([fill.seed, chunk]))
+        times += _times(fill, numbers)
+    starts = np.array(times, np.int64) // width * width
+    lasts = [times[min((chunk + 1) * CHUNK, fill.records) - 1] for chunk in range(fill.chunks)]
+    ended = min(max(lasts[part :: fill.partitions]) for part in range(fill.partitions))
+    groups = np.stack([starts, np.array(users, np.int64)], axis=1)
+    found, counts = np.unique(groups[starts + width <= ended], axis=0, return_counts=True)
+    names = pa.array([f"u{user}" for user in found[:, 1].tolist()])
+    return pa.table({"user_id": names, "start": found[:, 0], "clicks": counts})
 
 
 def _amount(user: int) -> float:

@@ -3,6 +3,7 @@ import com.fasterxml.jackson.databind.ObjectReader;
 import com.fasterxml.jackson.databind.ObjectWriter;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.time.Duration;
 import java.util.Properties;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.common.serialization.Deserializer;
@@ -15,12 +16,17 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.GlobalKTable;
+import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.Windowed;
 
-/** W1 and W2 in Kafka Streams: BROKERS w1|w2 CLICKS PROFILES OUTPUT FOLDER THREADS. */
+/** W1, W2 and W3 in Kafka Streams: BROKERS w1|w2|w3 CLICKS PROFILES OUTPUT FOLDER THREADS. */
 public final class StreamsJob {
   private static final ObjectMapper MAPPER = new ObjectMapper();
+  private static final byte[] NOTHING = {0};
 
   public static final class Click {
     public String user_id;
@@ -44,6 +50,16 @@ public final class StreamsJob {
     public String full_name;
   }
 
+  public static final class Counted {
+    public String user_id;
+    public long clicks;
+    public long start;
+  }
+
+  private static final Duration WINDOW = Duration.ofSeconds(5);
+  // more than there is: no click is late, however unevenly partitions are read
+  private static final Duration GRACE = Duration.ofHours(1);
+
   public static void main(String[] args) {
     String brokers = args[0], work = args[1], clicks = args[2], profiles = args[3], output = args[4];
     Properties settings = new Properties();
@@ -56,24 +72,49 @@ public final class StreamsJob {
     settings.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
 
     StreamsBuilder builder = new StreamsBuilder();
-    KStream<byte[], Click> read =
-        builder.stream(clicks, Consumed.with(Serdes.ByteArray(), json(Click.class)));
     switch (work) {
       case "w1" ->
-          read.filter((key, click) -> click.amount >= 1)
+          read(builder, clicks)
+              .filter((key, click) -> click.amount >= 1)
               .to(output, Produced.with(Serdes.ByteArray(), json(Click.class)));
       case "w2" -> {
         GlobalKTable<String, Profile> known =
             builder.globalTable(profiles, Consumed.with(Serdes.String(), json(Profile.class)));
-        read.leftJoin(known, (key, click) -> click.user_id, StreamsJob::enriched)
+        read(builder, clicks)
+            .leftJoin(known, (key, click) -> click.user_id, StreamsJob::enriched)
             .map((key, row) -> KeyValue.pair(row.user_id, row))
             .to(output, Produced.with(Serdes.String(), json(Enriched.class)));
+      }
+      case "w3" -> {
+        Consumed<byte[], Click> timed =
+            Consumed.with(Serdes.ByteArray(), json(Click.class))
+                .withTimestampExtractor((record, known) -> ((Click) record.value()).timestamp);
+        builder.stream(clicks, timed)
+            .map((key, click) -> KeyValue.pair(click.user_id, NOTHING))
+            .groupByKey(Grouped.with(Serdes.String(), Serdes.ByteArray()))
+            .windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, GRACE))
+            .count(Materialized.with(Serdes.String(), Serdes.Long()))
+            .toStream()
+            .map((group, count) -> KeyValue.pair(group.key(), counted(group, count)))
+            .to(output, Produced.with(Serdes.String(), json(Counted.class)));
       }
       default -> throw new IllegalArgumentException(work);
     }
     KafkaStreams streams = new KafkaStreams(builder.build(), settings);
     Runtime.getRuntime().addShutdownHook(new Thread(streams::close));
     streams.start();
+  }
+
+  private static KStream<byte[], Click> read(StreamsBuilder builder, String clicks) {
+    return builder.stream(clicks, Consumed.with(Serdes.ByteArray(), json(Click.class)));
+  }
+
+  private static Counted counted(Windowed<String> group, long count) {
+    Counted row = new Counted();
+    row.user_id = group.key();
+    row.clicks = count;
+    row.start = group.window().start();
+    return row;
   }
 
   private static Enriched enriched(Click click, Profile profile) {
