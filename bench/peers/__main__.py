@@ -22,6 +22,9 @@ from kaflow_engine.errors import KaflowError
 from kaflow_engine.testing.services.broker import Broker
 
 _BENCH = Path(__file__).parent.parent
+_WHOLE = 0.25
+_BATCH = 200_000
+"""With less than that share of the events, our batches are smaller, so that as many are seen."""
 _PAGE = _BENCH.parent / "engine" / "docs" / "benchmark.md"
 
 
@@ -62,8 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     options = PeerOptions(
         events=max(int(own.events * given.scale), 1),
-        keys=max(int(own.keys * min(given.scale * 4, 1)), 1),
-        batch=max(int(own.batch * min(given.scale * 4, 1)), 1),
+        keys=max(int(own.keys * min(given.scale / _WHOLE, 1)), 1),
+        batch=None if given.scale >= _WHOLE else max(int(_BATCH * given.scale / _WHOLE), 1),
         rounds=given.rounds,
         latency_seconds=given.latency_seconds,
         master=given.master,

@@ -35,8 +35,8 @@ class PeerOptions:
 
     events: int = 12_000_000
     keys: int = 200_000
-    batch: int = 200_000
-    """Most records of a micro-batch of ours."""
+    batch: int | None = None
+    """Most records of a micro-batch of ours; None: as it is without a setting."""
     rounds: int = 3
     latency_seconds: float = 30.0
     master: str = "local[2]"
@@ -152,7 +152,7 @@ class Rounds:
                 folder=self.folder / name,
                 brokers=self.broker.bootstrap,
                 master=self.options.master,
-                settings={"max_records": str(self.options.batch)},
+                settings={"max_records": str(batch)} if (batch := self.options.batch) else {},
             )
             product.write(self._works[work].pipeline(name, clicks))
             return product

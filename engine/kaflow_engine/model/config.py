@@ -181,8 +181,8 @@ class Config(Spec):
     ] = AUTHORS
     """Variables of the environment that pipelines, models and cases may expand; `*` stands for any
     text. The configuration itself may expand all."""
-    max_records: int = Field(default=200_000, gt=0)
-    """Most records of one micro-batch."""
+    max_records: int | None = Field(default=None, gt=0)
+    """Most records of one micro-batch; None: 200,000, or 400,000 where rows are grouped."""
     max_batch_bytes: int | None = Field(default=None, gt=0)
     """Most bytes of one micro-batch, as far as they can be told before it is read; None: 256 MiB,
     or a KiB for each of `max_records` where that is more."""
@@ -204,7 +204,7 @@ class Config(Spec):
     @property
     def most_bytes(self) -> int:
         """Most bytes of one micro-batch."""
-        return self.max_batch_bytes or max(256 * 2**20, self.max_records * 2**10)
+        return self.max_batch_bytes or max(256 * 2**20, (self.max_records or 0) * 2**10)
 
     @property
     def connections(self) -> Mapping[str, Mapping[str, ConnectionSpec]]:

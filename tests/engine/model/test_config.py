@@ -19,7 +19,7 @@ def test_defaults() -> None:
     assert config.kafka.brokers == ("localhost:9092",)
     assert config.state.ttl == 3_600_000
     assert config.state.rocksdb.checkpoint.interval == 300_000
-    assert (config.max_records, config.drain_deadline) == (200_000, 60_000)
+    assert (config.max_records, config.drain_deadline) == (None, 60_000)
     assert (config.most_bytes, config.kafka.transaction_timeout) == (256 * 2**20, 60_000)
     assert {setting.origin for setting in settings_of(config)} == {"default"}
 

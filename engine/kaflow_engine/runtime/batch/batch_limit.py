@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from kaflow_engine.connectors.kafka.read import read_ranges
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.operators import Aggregate
+from kaflow_engine.model.config import Config
 from kaflow_engine.operators.rows.reports import bytes_of
 from kaflow_engine.runtime.jobs.executor import SMALL
 from kaflow_engine.runtime.source.offsets import size_of
@@ -15,6 +18,10 @@ _GUESS = 1024
 """Bytes of a record of which nothing is known: it lies in a file."""
 _SAMPLED_PARTITIONS = 4
 _SAMPLED_RECORDS = 10
+
+_RECORDS = 200_000
+_GROUPED = 400_000
+"""Records where rows are grouped: a batch reads and writes a group once, however many it has."""
 
 Sample = Callable[[str, Ranges], int]
 """Takes a topic and ranges of it; returns the bytes of the records."""
@@ -72,6 +79,13 @@ class BatchLimit:
             self._seen[topic] = self._sample(topic, first), size_of(first)
         size, count = self._seen[topic]
         return size / count if size else _GUESS
+
+
+def limit_of(config: Config, plan: Flow, sample: Sample) -> BatchLimit:
+    """Return the limit of the batches of a flow."""
+    grouped = any(isinstance(operator, Aggregate) for operator in plan.operators)
+    usual = _GROUPED if grouped else _RECORDS
+    return BatchLimit(config.max_records or usual, config.most_bytes, sample)
 
 
 def weigher(source: RecordSource) -> Sample:
