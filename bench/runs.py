@@ -27,7 +27,7 @@ from bench.report.shares import shares
 from kaflow_engine.connectors.kafka.admin import delete_topics
 from kaflow_engine.errors import RunError
 from kaflow_engine.formats.schema_registry import Registry
-from kaflow_engine.runtime.spark.session import cores
+from kaflow_engine.runtime.spark.master import cores
 from kaflow_engine.testing.services.broker import Broker
 from kaflow_engine.testing.services.child import free_ports
 

@@ -17,7 +17,7 @@ from bench.peers.jobs import FLINK, PEERS, STREAMS, Jdk, Job, Peer, compiled
 from bench.peers.measure import Growth, calibration_ms, rate
 from bench.peers.works import WORKS, Work, works_over
 from kaflow_engine.connectors.kafka.admin import delete_topics
-from kaflow_engine.runtime.spark.session import cores
+from kaflow_engine.runtime.spark.master import cores
 from kaflow_engine.testing.services.broker import Broker
 
 KAFLOW = "kaflow"

@@ -29,7 +29,8 @@ from kaflow_engine.runtime.sink.bookkeeping import forget_runs
 from kaflow_engine.runtime.spark.cluster import require_master, warn_unless_protected
 from kaflow_engine.runtime.spark.jars import spark_kafka_jars
 from kaflow_engine.runtime.spark.java import find_java
-from kaflow_engine.runtime.spark.session import cores, is_local, start_ahead, start_session
+from kaflow_engine.runtime.spark.master import cores, is_local
+from kaflow_engine.runtime.spark.session import start_ahead, start_session
 from kaflow_engine.runtime.spark.sessions import Sessions
 from kaflow_engine.runtime.takeover.open_state import PlanChange, refuse_change
 from kaflow_engine.runtime.tasks.memory import release_now_and_then

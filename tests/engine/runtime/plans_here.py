@@ -29,6 +29,12 @@ def lookup_plan(name: str, events: str, profiles: str, output: str, smart: bool 
     return _plan(data, {events: EVENTS, profiles: PROFILES})
 
 
+def grouped_plan(name: str, events: str, output: str) -> Flow:
+    """Counts by key."""
+    query = f'SELECT id, count(*) AS n FROM "{events}" GROUP BY id'
+    return _plan({"name": name, "query": query, **_rest(output)}, {events: EVENTS})
+
+
 def counts_plan(
     name: str,
     events: str,

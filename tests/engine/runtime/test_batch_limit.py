@@ -2,8 +2,10 @@
 
 import pytest
 
-from kaflow_engine.runtime.batch.batch_limit import USUAL, BatchLimit
+from kaflow_engine.model.config import Config
+from kaflow_engine.runtime.batch.batch_limit import USUAL, BatchLimit, limit_of
 from kaflow_engine.runtime.source.offsets import ends_of, merged, next_cut, ranges_between, reaches
+from tests.engine.runtime.plans_here import filter_plan, grouped_plan
 
 MOST = 50 * USUAL
 """Bytes of a batch: fifty records are never too many."""
@@ -74,6 +76,20 @@ def test_the_latest_batches_tell_most():
 def test_partitions_that_hold_nothing_weigh_nothing():
     assert limit().fits({"a": {0: (7, 7)}, "b": {}})
     assert limit().fits({})
+
+
+@pytest.mark.parametrize(
+    ("plan", "given", "records"),
+    [
+        (filter_plan("p", "e", "o"), None, 200_000),
+        (grouped_plan("p", "e", "o"), None, 400_000),
+        (grouped_plan("p", "e", "o"), 7, 7),
+    ],
+)
+def test_batches_of_groups_are_larger_unless_the_author_says_how_large(plan, given, records):
+    config = Config(max_records=given)
+    assert limit_of(config, plan, lambda topic, ranges: 0).records == records
+    assert config.most_bytes == 256 * USUAL
 
 
 def test_the_first_batch_of_a_run_is_small():

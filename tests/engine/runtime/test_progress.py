@@ -12,7 +12,7 @@ from kaflow_engine.runtime.batch.progress import Watch, lag_of, level_name, oper
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.batch.task_metrics import skew, state_sizes
 from kaflow_engine.runtime.jobs.executor import Executed
-from kaflow_engine.runtime.spark.session import cores
+from kaflow_engine.runtime.spark.master import cores
 from tests.engine.flow.stored_plans import stored_plan
 from tests.engine.runtime.plans_here import lookup_plan
 

@@ -19,8 +19,8 @@ from kaflow_engine.connectors.contract import (
     TaskPart,
     Written,
 )
+from kaflow_engine.connectors.delta.capabilities import CAPABILITIES
 from kaflow_engine.connectors.delta.data_files import TableFile, write_files
-from kaflow_engine.connectors.delta.sink import CAPABILITIES
 from kaflow_engine.connectors.delta.table import DeltaSink, held_batches, require_fit
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.errors import StateError

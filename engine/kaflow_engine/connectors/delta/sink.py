@@ -10,15 +10,8 @@ from kaflow_engine.connectors.contract import (
     Settings,
     Unfit,
 )
+from kaflow_engine.connectors.delta.capabilities import CAPABILITIES
 from kaflow_engine.model.columns import Column
-
-CAPABILITIES = Capabilities(
-    accepts=frozenset({"append"}),
-    commit="driver",
-    guarantee="exactly_once",
-    reason="a batch is one commit, which carries its number",
-    ordered=False,
-)
 
 
 class DeltaTables:

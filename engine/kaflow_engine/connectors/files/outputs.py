@@ -18,12 +18,12 @@ from kaflow_engine.connectors.contract import (
     TaskPart,
     Written,
 )
+from kaflow_engine.connectors.files.capabilities import CAPABILITIES
 from kaflow_engine.connectors.files.errors import FolderUnfit
 from kaflow_engine.connectors.files.ledger import Entry, Ledger
 from kaflow_engine.connectors.files.place import NewFile, Place, place_of
 from kaflow_engine.connectors.files.reading import read_rows
 from kaflow_engine.connectors.files.rows import parts_of, write_rows
-from kaflow_engine.connectors.files.sink import CAPABILITIES
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.same_batch import other_records, other_rows
 from kaflow_engine.errors import SinkError

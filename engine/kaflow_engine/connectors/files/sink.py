@@ -10,18 +10,8 @@ from kaflow_engine.connectors.contract import (
     Settings,
     Unfit,
 )
+from kaflow_engine.connectors.files.capabilities import CAPABILITIES
 from kaflow_engine.model.columns import Column
-
-CAPABILITIES = Capabilities(
-    accepts=frozenset({"append"}),
-    commit="driver",
-    guarantee="exactly_once",
-    reason="files are called by their state, batch and partition, and get their names when they "
-    "are whole; those of one batch appear one after the other",
-    ordered=False,
-    backfills=False,
-    readable=True,
-)
 
 
 class FileFolders:

@@ -19,10 +19,10 @@ from kaflow_engine.connectors.contract import (
     Written,
 )
 from kaflow_engine.connectors.holding import Holding
+from kaflow_engine.connectors.iceberg.capabilities import CAPABILITIES
 from kaflow_engine.connectors.iceberg.catalog import opened
 from kaflow_engine.connectors.iceberg.held import Held
 from kaflow_engine.connectors.iceberg.rows import handed_over, parted
-from kaflow_engine.connectors.iceberg.sink import CAPABILITIES
 from kaflow_engine.connectors.iceberg.table import (
     as_the_table_has_it,
     found_table,

@@ -10,17 +10,8 @@ from kaflow_engine.connectors.contract import (
     Settings,
     Unfit,
 )
+from kaflow_engine.connectors.iceberg.capabilities import CAPABILITIES
 from kaflow_engine.model.columns import Column
-
-CAPABILITIES = Capabilities(
-    accepts=frozenset({"append", "upsert"}),
-    commit="driver",
-    guarantee="exactly_once",
-    reason="a batch is one commit, which carries its number",
-    ordered=True,
-    backfills=False,
-    readable=True,
-)
 
 
 class IcebergTables:

@@ -9,8 +9,8 @@ from kaflow_engine.connectors.positions.contract import PositionTable, offset_of
 from kaflow_engine.model.brought.positions import PositionParams
 
 _TABLES: Mapping[str, str] = {
-    "postgres": "kaflow_engine.connectors.postgres.positions:PostgresPositions",
-    "sqlite": "kaflow_engine.connectors.sqlite.positions:SQLitePositions",
+    "postgres": "kaflow_engine.connectors.positions.postgres:PostgresPositions",
+    "sqlite": "kaflow_engine.connectors.positions.sqlite:SQLitePositions",
 }
 """`table` of `PositionParams` → module and class of a `PositionTable`."""
 

@@ -21,6 +21,7 @@ from kaflow_engine.connectors.postgres.batch_numbers import (
     numbered,
     with_batch_column,
 )
+from kaflow_engine.connectors.postgres.capabilities import CAPABILITIES
 from kaflow_engine.connectors.postgres.client import kept_connection, open_connection, translated
 from kaflow_engine.connectors.postgres.ledger import Ledger
 from kaflow_engine.connectors.postgres.merged.before import (
@@ -32,7 +33,6 @@ from kaflow_engine.connectors.postgres.merged.before import (
 from kaflow_engine.connectors.postgres.names import statement
 from kaflow_engine.connectors.postgres.reading import read_rows
 from kaflow_engine.connectors.postgres.rows import RowWriter
-from kaflow_engine.connectors.postgres.sink import CAPABILITIES
 from kaflow_engine.connectors.postgres.table import require_fit, schema_ddl, table_ddl
 from kaflow_engine.connectors.tables.ledger import LedgerTable, write_slots
 from kaflow_engine.connectors.tables.retries import with_retries

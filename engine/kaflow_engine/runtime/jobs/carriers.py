@@ -11,7 +11,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark import SparkContext, SparkFiles
 
-from kaflow_engine.runtime.spark.session import is_local
+from kaflow_engine.runtime.spark.master import is_local
 from kaflow_engine.runtime.tasks.level_task import Data, Given
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.failures.failures import ClusterAway
-from kaflow_engine.runtime.spark.session import cores, is_local
+from kaflow_engine.runtime.spark.master import cores, is_local
 from kaflow_engine.state.storage.copy_location import OnHost
 
 LOGGER = logging.getLogger("kaflow.spark")

@@ -21,6 +21,7 @@ from kaflow_engine.runtime.spark.ahead import launch_ahead, take_launched
 from kaflow_engine.runtime.spark.class_archive import archive_options, spark_archive
 from kaflow_engine.runtime.spark.java import Java
 from kaflow_engine.runtime.spark.launch import start_jvm
+from kaflow_engine.runtime.spark.master import is_local
 from kaflow_engine.runtime.spark.sessions import living_gateway
 
 Jars = Callable[[], Sequence[Path]]
@@ -239,28 +240,6 @@ def java_options(own: str) -> str:
         # Spark sets each value with a call that has made room before
         options.append("-Darrow.enable_unsafe_memory_access=true")
     return " ".join(options)
-
-
-def is_local(master: str) -> bool:
-    """Tell whether tasks run in the process of the driver.
-
-    >>> is_local("local[2]"), is_local("local-cluster[2,1,512]"), is_local("yarn")
-    (True, False, False)
-    """
-    return re.fullmatch(r"local(\[.*\])?", master) is not None
-
-
-def cores(master: str) -> int:
-    """Return how many tasks run at once under a local master; elsewhere the least useful number.
-
-    >>> cores("local[3]"), cores("local"), cores("spark://host:7077")
-    (3, 1, 2)
-    """
-    if master == "local":
-        return 1
-    if found := re.fullmatch(r"local\[(\*|\d+)(?:,\s*\d+)?\]", master):
-        return (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
-    return 2
 
 
 def _forward(stream: IO[bytes]) -> None:
