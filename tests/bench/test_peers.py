@@ -1,12 +1,14 @@
 """The comparison with peers: what is measured from outside, its table, and what it needs."""
 
+from collections import Counter
 from collections.abc import Mapping
+from json import loads
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.feed.data import Fill, kept_clicks, messages
+from bench.feed.data import Fill, clicks_in_windows, kept_clicks, messages
 from bench.peers.jobs import PEERS, find_jdk
 from bench.peers.measure import calibration_ms, rate
 from bench.peers.table import section
@@ -39,6 +41,21 @@ def test_clicks_that_pass_the_filter_are_known_before_it_runs():
     assert kept_clicks(fill) == 45_000 - small
 
 
+def test_clicks_in_windows_are_those_that_are_sent():
+    fill = Fill(topic="clicks", kind="clicks", records=90_000, keys=100, seed=4)
+    sent = [
+        loads(bytes(m["value"]))  # type: ignore[arg-type]
+        for chunk in range(fill.chunks)
+        for m in messages(fill, chunk)
+    ]
+    expected = Counter((each["user_id"], each["timestamp"] // 5_000 * 5_000) for each in sent)
+    ended = sent[20_000 * 2 - 1]["timestamp"]  # of the fifth chunk there is a half, in the first
+    rows = clicks_in_windows(fill, 5_000).to_pylist()
+    found = {(row["user_id"], row["start"]): row["clicks"] for row in rows}
+    assert len(found) == len(rows)
+    assert found == {key: n for key, n in expected.items() if key[1] + 5_000 <= ended}
+
+
 def test_the_machine_is_measured():
     assert calibration_ms(2) > 0
 
@@ -68,6 +85,7 @@ def _round(ours: int, flink: int, streams: int) -> dict[str, Any]:
         "calibration_ms": 200.0,
         "w1": engines,
         "w2": {name: value // 2 for name, value in engines.items()},
+        "w3": {**engines, "flink": 2 * ours},
         "latency_ms": {name: {"p50": 100, "p99": 250} for name in ("kaflow", "kafka_streams")},
         "first_output_s": {name: 7.25 for name in engines},
         "rss_mb": {name: 1_500 for name in engines},
@@ -84,10 +102,11 @@ def test_the_table_has_medians_and_ratios_of_rounds():
     }
     lines = section(result)
     assert lines[0] == PEERS_HEADING
-    assert "| kaflow | 400 | 200 | 100 | 250 | 7.2 | 1,500 |" in lines
-    assert f"| {PEERS[0].title} | 200 | 100 |  |  | 7.2 | 1,500 |" in lines
+    assert "| kaflow | 400 | 200 | 400 | 100 | 250 | 7.2 | 1,500 |" in lines
+    assert f"| {PEERS[0].title} | 200 | 100 | 800 |  |  | 7.2 | 1,500 |" in lines
     assert any("W1 2.00 of Flink SQL" in line for line in lines)
     assert any("W2 4.00 of Kafka Streams" in line for line in lines)
+    assert any("W3 0.50 of Flink SQL" in line for line in lines)
     assert "Where kaflow loses, by these medians: nowhere." in lines
     slow = _round(400, 200, 100)
     slow["first_output_s"]["kaflow"] = 9.0
