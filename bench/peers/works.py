@@ -78,9 +78,7 @@ def _counts(clicks: Fill) -> Work:
     def came(kafka: KafkaSettings, topic: str) -> Came:
         with duckdb.connect() as connection:
             connection.register("expected", expected)
-            connection.execute(
-                "CREATE TABLE written (user_id VARCHAR, start BIGINT, clicks BIGINT)"
-            )
+            connection.execute(_WRITTEN)
             for records in rows_of(kafka, topic):
                 connection.register("records", records)
                 connection.execute(

@@ -14,7 +14,9 @@ from functools import cache, lru_cache
 import pyarrow as pa
 
 _EVERY_S = 30.0
-_LARGE = 10_000
+_LARGE = 25_000
+"""Rows of a task whose like will soon want as much memory again, while topics have more."""
+_MUCH = 10_000
 """Rows that a task reads, or entries that it changes, from which on it leaves much behind."""
 _released = [time.monotonic()]
 _kept = [False]
@@ -48,7 +50,7 @@ def keep_or_release(read: int, changed: int, *, more: bool) -> None:
     """
     if more and read > _LARGE:
         _kept[0] = True
-    elif _kept[0] or max(read, changed) > _LARGE:
+    elif _kept[0] or max(read, changed) > _MUCH:
         _kept[0] = False
         release()
     release_now_and_then()
