@@ -21,6 +21,7 @@ from kaflow_dagster.development.instance import REPOSITORY, Instance
 from kaflow_engine.connectors.delta.table import partition_rows
 from tests.acceptance.kills import ALL
 from tests.kaflow_dagster.page import Page
+from tests.system import commands_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
@@ -112,8 +113,7 @@ def test_make_run(tmp_path, monkeypatch):
             process.wait(180)
     assert "Traceback" not in log.read_text()
     assert not list(tmp_path.glob("kaflow-*"))
-    commands = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()]
-    assert not [c for c in commands if str(tmp_path).encode() in c]
+    assert not commands_of(str(tmp_path))
 
 
 def checks_by_hand(instance):
