@@ -182,7 +182,8 @@ class Config(Spec):
     """Variables of the environment that pipelines, models and cases may expand; `*` stands for any
     text. The configuration itself may expand all."""
     max_records: int | None = Field(default=None, gt=0)
-    """Most records of one micro-batch; None: 200,000, or 400,000 where rows are grouped."""
+    """Most records of one micro-batch; None: 200,000, or 400,000 where rows are grouped, and
+    without the library that reads topics."""
     max_batch_bytes: int | None = Field(default=None, gt=0)
     """Most bytes of one micro-batch, as far as they can be told before it is read; None: 256 MiB,
     or a KiB for each of `max_records` where that is more."""

@@ -3,6 +3,7 @@
 import pytest
 
 from kaflow_engine.model.config import Config
+from kaflow_engine.runtime.batch import batch_limit
 from kaflow_engine.runtime.batch.batch_limit import USUAL, BatchLimit, limit_of
 from kaflow_engine.runtime.source.offsets import ends_of, merged, next_cut, ranges_between, reaches
 from tests.engine.runtime.plans_here import filter_plan, grouped_plan
@@ -79,14 +80,16 @@ def test_partitions_that_hold_nothing_weigh_nothing():
 
 
 @pytest.mark.parametrize(
-    ("plan", "given", "records"),
+    ("plan", "reads", "given", "records"),
     [
-        (filter_plan("p", "e", "o"), None, 200_000),
-        (grouped_plan("p", "e", "o"), None, 400_000),
-        (grouped_plan("p", "e", "o"), 7, 7),
+        (filter_plan("p", "e", "o"), True, None, 200_000),
+        (filter_plan("p", "e", "o"), False, None, 400_000),
+        (grouped_plan("p", "e", "o"), True, None, 400_000),
+        (grouped_plan("p", "e", "o"), True, 7, 7),
     ],
 )
-def test_batches_of_groups_are_larger_unless_the_author_says_how_large(plan, given, records):
+def test_batches_are_larger_where_that_spares_work(monkeypatch, plan, reads, given, records):
+    monkeypatch.setattr(batch_limit, "library", lambda: object() if reads else None)
     config = Config(max_records=given)
     assert limit_of(config, plan, lambda topic, ranges: 0).records == records
     assert config.most_bytes == 256 * USUAL

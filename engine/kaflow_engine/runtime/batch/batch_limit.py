@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from kaflow_engine.connectors.kafka.native.library import library
 from kaflow_engine.connectors.kafka.read import read_ranges
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.operators import Aggregate
@@ -20,8 +21,9 @@ _SAMPLED_PARTITIONS = 4
 _SAMPLED_RECORDS = 10
 
 _RECORDS = 200_000
-_GROUPED = 400_000
-"""Records where rows are grouped: a batch reads and writes a group once, however many it has."""
+_MANY = 400_000
+"""Records where rows are grouped, as a batch reads and writes a group once, however many it has;
+and where Spark reads topics, as it plans a query for each batch."""
 
 Sample = Callable[[str, Ranges], int]
 """Takes a topic and ranges of it; returns the bytes of the records."""
@@ -84,7 +86,7 @@ class BatchLimit:
 def limit_of(config: Config, plan: Flow, sample: Sample) -> BatchLimit:
     """Return the limit of the batches of a flow."""
     grouped = any(isinstance(operator, Aggregate) for operator in plan.operators)
-    usual = _GROUPED if grouped else _RECORDS
+    usual = _MANY if grouped or library() is None else _RECORDS
     return BatchLimit(config.max_records or usual, config.most_bytes, sample)
 
 
