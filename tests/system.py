@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,15 +24,6 @@ def find_program(package: str, *others: str) -> str:
         others: Other names under which a machine may have it.
     """
     return find_installed(package, lambda: _have(package, *others))
-
-
-def commands_of(words: str) -> list[bytes]:
-    """Return the command lines of the running processes that have these words."""
-    found: list[bytes] = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it has just ended
-            found.append(file.read_bytes())
-    return [command for command in found if words.encode() in command]
 
 
 def find_installed(package: str, find: Callable[[], T | None]) -> T:

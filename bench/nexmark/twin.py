@@ -1,23 +1,15 @@
 """Compares what a query wrote with what DuckDB says over the same events, all at once."""
 
-import time
-from collections.abc import Iterator
-
 import duckdb
-import pyarrow as pa
 
+from bench.measure.rows import rows_of
 from bench.nexmark.events import Events, side_table
 from bench.nexmark.feed import ON_THE_WAY, PARTITIONS, partitions
 from bench.nexmark.queries import Query
-from kaflow_engine.connectors.kafka.admin import offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.read import read_ranges
 from kaflow_engine.errors import RunError
 
-_CHUNK = 200_000
-"""Offsets that are read at once."""
 _SHOWN = 3
-_MARKERS_S = 5.0
 
 _LAST = """
     SELECT value FROM written
@@ -48,7 +40,7 @@ def check_result(query: Query, made: Events, kafka: KafkaSettings, topic: str) -
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET VARIABLE complete = epoch_ms(?)", [_complete(query, made)])
         connection.execute(f"CREATE TABLE expected AS {query.twin}")
-        for number, records in enumerate(_records(kafka, topic)):
+        for number, records in enumerate(rows_of(kafka, topic)):
             connection.register("records", records)
             fields = 'key, decode(value) AS value, partition, "offset" FROM records'
             how = "INSERT INTO written" if number else "CREATE TABLE written AS"
@@ -85,16 +77,3 @@ def _complete(query: Query, made: Events) -> int:
         for partition in range(PARTITIONS)
     ]
     return int(min(ends)) + (ON_THE_WAY if query.arrival else 0)
-
-
-def _records(kafka: KafkaSettings, topic: str) -> Iterator[pa.Table]:
-    known = require(kafka, [topic])
-    starts, ends = offsets(kafka, known, "earliest"), offsets(kafka, known, "latest")
-    until = time.monotonic() + _MARKERS_S
-    while ends != offsets(kafka, known, "latest", committed=False) and time.monotonic() < until:
-        time.sleep(0.02)  # until the broker has written down that the last transaction ended
-        ends = offsets(kafka, known, "latest")
-    for partition, end in ends[topic].items():
-        for start in range(starts[topic][partition], end, _CHUNK):
-            stop = min(start + _CHUNK, end)
-            yield read_ranges(kafka, topic, {partition: start}, {partition: stop})

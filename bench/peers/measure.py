@@ -2,22 +2,20 @@
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-import pyarrow as pa
 from confluent_kafka.admin import AdminClient
 
 from bench.measure.latency import now
 from bench.measure.rates import median
-from kaflow_engine.connectors.kafka.admin import offsets, require
+from bench.measure.rows import rows_of
+from kaflow_engine.connectors.kafka.admin import offsets
 from kaflow_engine.connectors.kafka.client import Client, KafkaSettings, open_admin
-from kaflow_engine.connectors.kafka.read import read_ranges
 
 SETTLED_S = 3.0
 """A topic that has not grown for so long has all rows."""
-_CHUNK = 200_000
 _BLOCK = bytes(1 << 20)
 _BLOCKS = 200
 
@@ -70,15 +68,6 @@ def rate(samples: Sequence[tuple[int, int]]) -> float:
 def count_rows(kafka: KafkaSettings, topic: str) -> int:
     """Return how many records a reader of committed records finds."""
     return sum(rows.num_rows for rows in rows_of(kafka, topic))
-
-
-def rows_of(kafka: KafkaSettings, topic: str) -> Iterator[pa.Table]:
-    """Yield the records that a reader of committed records finds (schema RECORDS)."""
-    known = require(kafka, [topic])
-    for partition, end in offsets(kafka, known, "latest")[topic].items():
-        for start in range(0, end, _CHUNK):
-            stop = min(start + _CHUNK, end)
-            yield read_ranges(kafka, topic, {partition: start}, {partition: stop}, 60_000)
 
 
 def calibration_ms(cores: int) -> float:

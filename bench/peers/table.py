@@ -18,7 +18,7 @@ _LEAST = (
     ("the first output (s)", ("first_output_s",), ".1f"),
     ("memory (MiB)", ("rss_mb",), ",.0f"),
 )
-"""What is better the less it is; rates stand as ratios."""
+"""What is better the less it is."""
 
 
 def section(result: Mapping[str, Any]) -> list[str]:
@@ -40,12 +40,14 @@ def section(result: Mapping[str, Any]) -> list[str]:
         )
         for engine in ENGINES
     ]
-    ratios = [
-        f"{work.upper()} {_ratio(rounds, work, peer.name):.2f} of {peer.title}"
-        for work in WORKS
-        for peer in PEERS
-    ]
+    shares = {(w, peer.title): _ratio(rounds, w, peer.name) for w in WORKS for peer in PEERS}
+    ratios = [f"{work.upper()} {share:.2f} of {title}" for (work, title), share in shares.items()]
     lost = [
+        f"{work.upper()} is {share:.2f} of {title}"
+        for (work, title), share in shares.items()
+        if share < 1
+    ]
+    lost += [
         f"{what} is {format(ours, form)}, and {format(theirs, form)} with {peer.title}"
         for what, path, form in _LEAST
         for peer in PEERS
@@ -66,7 +68,7 @@ def section(result: Mapping[str, Any]) -> list[str]:
         "p99: latency of W2 at 1,000 records/s, in ms.",
         "",
         *table(("", *rates, "p50", "p99", "first output, s", "tree MiB"), rows),
-        f"kaflow within the same round: {', '.join(ratios)}. Below 1 kaflow is the slower one.",
+        f"kaflow within the same round: {', '.join(ratios)}.",
         "",
         f"Where kaflow loses, by these medians: {'; '.join(lost) or 'nowhere'}.",
         "",

@@ -7,7 +7,8 @@ import duckdb
 
 from bench import pipelines
 from bench.feed.data import Fill, clicks_in_windows, kept_clicks
-from bench.peers.measure import count_rows, rows_of
+from bench.measure.rows import rows_of
+from bench.peers.measure import count_rows
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import RunError
 

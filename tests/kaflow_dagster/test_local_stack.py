@@ -19,9 +19,9 @@ import pytest
 from definitions.daily_revenue import daily_revenue
 from kaflow_dagster.development.instance import REPOSITORY, Instance
 from kaflow_engine.connectors.delta.table import partition_rows
+from kaflow_engine.testing.services.processes import commands_of
 from tests.acceptance.kills import ALL
 from tests.kaflow_dagster.page import Page
-from tests.system import commands_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 

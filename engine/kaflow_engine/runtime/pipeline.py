@@ -19,7 +19,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.plan.evolution.sources import begun_again
 from kaflow_engine.plan.planner.functions import function_modules
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches, batches_left
-from kaflow_engine.runtime.batch.batch_limit import limit_of, weigher
+from kaflow_engine.runtime.batch.batch_limit import limit_of
 from kaflow_engine.runtime.batch.checkpoint_upload import Checkpointer
 from kaflow_engine.runtime.batch.position import load_standing
 from kaflow_engine.runtime.batch.progress import Watch
@@ -262,7 +262,7 @@ class PipelineRun:
             ends=EndOffsets(source.topics, named=source.named),
             watch=self.watch,
             limits=self.limits,
-            limit=limit_of(self.config, plan, weigher(source)),
+            limit=limit_of(self.config, plan, source),
             drain_seconds=self.config.drain_deadline / 1000,
             positions=position_reporter(source.topics, plan, self.config),
             keeper=SnapshotKeeper(

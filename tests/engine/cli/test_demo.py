@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.run.demo import command
-from tests.system import commands_of
+from kaflow_engine.testing.services.processes import commands_of
 
 ROOT = Path(__file__).parents[3]
 

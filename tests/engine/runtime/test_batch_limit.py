@@ -1,9 +1,10 @@
 """Batches of so many records, and of so many bytes."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime.batch import batch_limit
 from kaflow_engine.runtime.batch.batch_limit import USUAL, BatchLimit, limit_of
 from kaflow_engine.runtime.source.offsets import ends_of, merged, next_cut, ranges_between, reaches
 from tests.engine.runtime.plans_here import filter_plan, grouped_plan
@@ -88,10 +89,9 @@ def test_partitions_that_hold_nothing_weigh_nothing():
         (grouped_plan("p", "e", "o"), True, 7, 7),
     ],
 )
-def test_batches_are_larger_where_that_spares_work(monkeypatch, plan, reads, given, records):
-    monkeypatch.setattr(batch_limit, "library", lambda: object() if reads else None)
-    config = Config(max_records=given)
-    assert limit_of(config, plan, lambda topic, ranges: 0).records == records
+def test_batches_are_larger_where_that_spares_work(plan, reads, given, records):
+    config, source = Config(max_records=given), SimpleNamespace(reads_topics=reads)
+    assert limit_of(config, plan, source).records == records
     assert config.most_bytes == 256 * USUAL
 
 

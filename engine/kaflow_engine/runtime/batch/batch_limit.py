@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-from kaflow_engine.connectors.kafka.native.library import library
 from kaflow_engine.connectors.kafka.read import read_ranges
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.operators import Aggregate
@@ -83,11 +82,11 @@ class BatchLimit:
         return size / count if size else _GUESS
 
 
-def limit_of(config: Config, plan: Flow, sample: Sample) -> BatchLimit:
+def limit_of(config: Config, plan: Flow, source: RecordSource) -> BatchLimit:
     """Return the limit of the batches of a flow."""
     grouped = any(isinstance(operator, Aggregate) for operator in plan.operators)
-    usual = _MANY if grouped or library() is None else _RECORDS
-    return BatchLimit(config.max_records or usual, config.most_bytes, sample)
+    usual = _RECORDS if source.reads_topics and not grouped else _MANY
+    return BatchLimit(config.max_records or usual, config.most_bytes, weigher(source))
 
 
 def weigher(source: RecordSource) -> Sample:

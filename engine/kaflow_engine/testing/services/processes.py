@@ -1,6 +1,7 @@
 """The processes of this machine, as Linux lists them."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,15 @@ def look(pid: int) -> Process:
     before, _, after = stat.rpartition(")")
     state, parent, *_ = after.split()
     return Process(before.partition("(")[2], state, int(parent))
+
+
+def commands_of(words: str) -> list[bytes]:
+    """Return the command lines of the running processes that have these words."""
+    found: list[bytes] = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has just ended
+            found.append(file.read_bytes())
+    return [command for command in found if words.encode() in command]
 
 
 class Processes:
