@@ -190,9 +190,11 @@ def look_up(work: JoinWorkspace, places: str) -> None:
     steps = [f"f AS MATERIALIZED ({found})"]
     name = "f"
     for j in work.dimensions:
-        of = _as_of if work.join.sides[j].lookup == "as_of" else _current
-        of = _rows_of if j in work.several else of
-        steps.append(f"f{j} AS MATERIALIZED ({of(work, j, name)})")
+        if j in work.several:
+            steps.append(f"f{j} AS MATERIALIZED ({_rows_of(work, j, name)})")
+        else:
+            of = _as_of if work.join.sides[j].lookup == "as_of" else _current
+            steps.append(f"f{j} AS ({of(work, j, name)})")
         name = f"f{j}"
     work.build("f", f"WITH {', '.join(steps)} SELECT * FROM {name}")
 
