@@ -205,19 +205,17 @@ def _current(work: JoinWorkspace, j: int, name: str) -> str:
     An ASOF LEFT JOIN of DuckDB would say the same, but its 1.5.6 gives some rows that have no match
     the version of another key.
     """
-    value = "CASE WHEN f.later AND (v.v).ts > f.due THEN NULL ELSE (v.v).s END"
-    versions = f"SELECT key, struct_pack(s := s, ts := ts) AS v FROM v{j}"
+    value = "CASE WHEN f.later AND v.ts > f.due THEN NULL ELSE v.s END"
     found = f"SELECT f.*, {value} AS s{j} FROM {name} f LEFT JOIN"
     if j not in work.moved:
-        return f"{found} ({versions}) v ON f.key = v.key"
-    seen = (
-        "SELECT rn, last_value(v IGNORE NULLS) OVER (PARTITION BY key ORDER BY pos, rn NULLS FIRST "
-        "ROWS UNBOUNDED PRECEDING) AS v FROM ("
+        return f"{found} v{j} v ON f.key = v.key"
+    newest = "last_value(v IGNORE NULLS) OVER (PARTITION BY key ORDER BY pos, rn NULLS FIRST)"
+    return (
+        f"{found} (SELECT rn, unnest(v) FROM (SELECT rn, {newest} AS v FROM ("
         f"SELECT key, pos, NULL::BIGINT AS rn, struct_pack(s := s, ts := ts) AS v FROM v{j} "
         f"UNION ALL SELECT key, {_place(work, j)}, rn, NULL FROM {name} f) "
-        "QUALIFY rn IS NOT NULL"
+        "QUALIFY rn IS NOT NULL)) v ON v.rn = f.rn"
     )
-    return f"{found} ({seen}) v ON v.rn = f.rn"
 
 
 def _place(work: JoinWorkspace, j: int) -> str:
