@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from kaflow_engine.connectors.kafka.admin import topic_settings
 from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.connectors.kafka.topics import topic_settings
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.kills import peace_or

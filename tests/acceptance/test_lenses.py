@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.connectors.kafka.admin import create_topic, describe, topic_settings
+from kaflow_engine.connectors.kafka.admin import create_topic, describe
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.consumer_group import GroupCommitter, committed_offsets
 from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.connectors.kafka.topics import topic_settings
 from kaflow_engine.flow.graph import topic_sinks
 from kaflow_engine.model.project import load_project
 from kaflow_engine.runtime.planning.prepare import prepare

@@ -1,5 +1,9 @@
 """Questions to the brokers, and their answers when something is wrong."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
 import pytest
 from confluent_kafka import TopicPartition
 
@@ -10,13 +14,16 @@ from kaflow_engine.connectors.kafka.admin import (
     describe,
     offsets,
     require,
-    topic_settings,
 )
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_consumer, open_producer
+from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics
 from kaflow_engine.connectors.kafka.consumer_group import GroupCommitter, committed_offsets
 from kaflow_engine.connectors.kafka.run_log.transactions import open_transactional
-from kaflow_engine.connectors.kafka.topics import TooFewBrokers
+from kaflow_engine.connectors.kafka.topics import TooFewBrokers, topic_settings
 from kaflow_engine.errors import SourceError
+from kaflow_engine.runtime.source.end_offsets import EndOffsets
+from kaflow_engine.state.log.batch_log import Offsets
+from kaflow_engine.testing.services.broker import Broker
 
 
 def write(kafka: KafkaSettings, topic: str, partition: int, count: int) -> None:
@@ -82,6 +89,29 @@ def test_offsets_with_an_open_transaction(kafka: KafkaSettings, unique: str) -> 
     assert offsets(kafka, {unique: 2}, "latest") == {unique: {0: 5, 1: 0}}
     assert offsets(kafka, {unique: 2}, "latest", committed=False) == {unique: {0: 6, 1: 0}}
     writer.abort_transaction(10)
+
+
+@pytest.mark.kafka
+def test_a_broker_that_goes_while_it_is_asked_has_said_nothing() -> None:
+    """Each look at the ends finds them, or fails; one that finds less would end a run early."""
+    found: list[Offsets] = []
+    asked = threading.Event()
+    with Broker() as broker, ThreadPoolExecutor(1) as thread:
+        create_topic(broker.settings, "t", 2)
+        write(broker.settings, "t", 0, 5)
+        ends = EndOffsets(InputTopics.all_in(broker.settings))
+
+        def ask() -> None:
+            with suppress(SourceError):
+                while True:
+                    found.append(ends.ask({"t": [0, 1]}))
+                    asked.set()
+
+        asking = thread.submit(ask)
+        assert asked.wait(60)
+        broker.kill()
+        asking.result(60)
+    assert found == [{"t": {0: 5, 1: 0}}] * len(found)
 
 
 @pytest.mark.kafka

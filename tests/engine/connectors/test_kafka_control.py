@@ -7,11 +7,12 @@ import pyarrow as pa
 import pytest
 
 from kaflow_engine.connectors.holding import Holding
-from kaflow_engine.connectors.kafka.admin import create_topic, topic_settings
+from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, deliver
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic, open_transactional
+from kaflow_engine.connectors.kafka.topics import topic_settings
 from kaflow_engine.connectors.run_log import Delivered, RunStart
 from kaflow_engine.errors import StateError, TakenOver
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Uuid
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Uuid
 
 from kaflow_engine.connectors.kafka import admin as kafka_admin
 from kaflow_engine.connectors.kafka import topics as kafka_topics
@@ -25,6 +25,8 @@ SETTINGS = KafkaSettings(("broker:9092",))
 UNKNOWN, FEW = KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.INVALID_REPLICATION_FACTOR
 LED = SimpleNamespace(id=0, leader=SimpleNamespace(id=1))
 LEADERLESS = SimpleNamespace(id=0, leader=None)
+LOST = SimpleNamespace(offset=OFFSET_INVALID)
+"""What librdkafka makes of an answer that was lost with its connection."""
 
 
 def answered(answer: Any) -> Future[Any]:
@@ -105,10 +107,10 @@ def test_a_topic_that_was_created_is_waited_for(brokers: Opened) -> None:
     """The broker hears of it, then of its leader, and then the leader hears of it."""
     found = brokers(
         describe=[UNKNOWN, *(SimpleNamespace(partitions=each) for each in ([], [LEADERLESS]))],
-        offsets=[UNKNOWN, KafkaError.NOT_LEADER_FOR_PARTITION],
+        offsets=[UNKNOWN, KafkaError.NOT_LEADER_FOR_PARTITION, LOST],
     )
     assert create_topic(SETTINGS, "t", 1)
-    assert found.asked == ["create", *["describe"] * 4, "offsets", *["describe", "offsets"] * 2]
+    assert found.asked == ["create", *["describe"] * 4, "offsets", *["describe", "offsets"] * 3]
 
 
 def test_a_topic_that_someone_else_created_is_waited_for(brokers: Opened) -> None:
@@ -196,6 +198,23 @@ def test_a_topic_that_has_no_leader_yet_is_an_outage(
     monkeypatch.setattr(kafka_admin, "KNOWN_BEFORE_S", 0.0)
     with pytest.raises(MissingTopic, match="no topic 't' at broker:9092"):
         EndOffsets(InputTopics.all_in(SETTINGS)).ask({"t": [0]})
+
+
+def test_an_answer_that_was_lost_is_asked_for_again(brokers: Opened) -> None:
+    found = brokers(offsets=[LOST, LOST])
+    assert EndOffsets(InputTopics.all_in(SETTINGS)).ask({"t": [0, 1]}) == {"t": {0: 7, 1: 7}}
+    assert found.asked == ["offsets"] * 4
+    found = brokers(offsets=[LOST])
+    assert offsets(SETTINGS, {"t": 1}, "latest") == {"t": {0: 7}}
+    assert found.asked == ["offsets"] * 2
+
+
+def test_answers_that_are_lost_again_and_again_are_an_outage(brokers: Opened) -> None:
+    brokers(offsets=[LOST] * 3)
+    with pytest.raises(BrokerAway, match="no broker at broker:9092 answered within 0 s"):
+        EndOffsets(InputTopics.all_in(SETTINGS), 0).ask({"t": [0]})
+    with pytest.raises(BrokerAway, match="no broker at broker:9092 answered within 0 s"):
+        offsets(SETTINGS, {"t": 1}, "latest", timeout=0)
 
 
 def test_a_broker_that_has_just_started_is_asked_until_it_has_learned_its_topics(

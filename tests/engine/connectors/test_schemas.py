@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from kaflow_engine.connectors.kafka.admin import create_topic, describe, topic_settings
+from kaflow_engine.connectors.kafka.admin import create_topic, describe
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.clusters.reached import registry_of
 from kaflow_engine.connectors.kafka.output.topics import (
@@ -13,6 +13,7 @@ from kaflow_engine.connectors.kafka.output.topics import (
     register_output,
 )
 from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas, sample
+from kaflow_engine.connectors.kafka.topics import topic_settings
 from kaflow_engine.errors import Location, SinkError, SourceError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config

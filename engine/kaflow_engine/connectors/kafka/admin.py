@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import IsolationLevel as Isolation
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from kaflow_engine.connectors.kafka.client import (
     PATIENT,
@@ -111,27 +110,48 @@ def offsets(
     Raises:
         SourceError: No broker answers, or a topic does not exist or may not be read.
     """
-    match which:
-        case "earliest":
-            spec = OffsetSpec.earliest()
-        case "latest":
-            spec = OffsetSpec.latest()
-        case _:
-            spec = OffsetSpec.for_timestamp(which)
-    wanted: dict[TopicPartition, Any] = {
-        TopicPartition(t, p): spec for t, count in topics.items() for p in range(count)
-    }
+    named = {"earliest": OffsetSpec.earliest, "latest": OffsetSpec.latest}
+    spec = OffsetSpec.for_timestamp(which) if isinstance(which, int) else named[which]()
+    wanted = {TopicPartition(t, p): spec for t, count in topics.items() for p in range(count)}
     found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
-    if not wanted:
-        return found
-    client = client or open_admin(settings)
+    if wanted:
+        client = client or open_admin(settings)
+        for place, offset in ask_offsets(client, wanted, timeout, committed).items():
+            found[place.topic][place.partition] = offset
+    return found
+
+
+def ask_offsets(
+    client: Client[AdminClient],
+    wanted: Mapping[TopicPartition, Any],
+    timeout: int,
+    committed: bool = True,
+) -> dict[TopicPartition, int]:
+    """Return the offsets of partitions.
+
+    Args:
+        client: Asks.
+        wanted: The `OffsetSpec` of each.
+        timeout: Milliseconds for an answer, and for connections that break before it comes.
+        committed: As in `offsets`.
+
+    Raises:
+        SourceError: As in `offsets`.
+    """
     level = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
-    answers = client.api.list_offsets(wanted, isolation_level=level, request_timeout=PATIENT)
-    for place, answer in answers.items():
-        try:
-            found[place.topic][place.partition] = answer_of(answer, timeout).offset
-        except KafkaException as failure:
-            raise no_offset(client, place.topic, failure, timeout) from failure
+    found, deadline = dict[TopicPartition, int](), time.monotonic() + timeout / 1000
+    while left := {place: spec for place, spec in wanted.items() if place not in found}:
+        answers = client.api.list_offsets(left, isolation_level=level, request_timeout=PATIENT)
+        for place, answer in answers.items():
+            try:
+                offset = answer_of(answer, timeout).offset
+                # librdkafka 2 says so of an answer that was lost with its connection
+                if offset != OFFSET_INVALID:
+                    found[place] = offset
+                elif time.monotonic() >= deadline:
+                    raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT))
+            except KafkaException as failure:
+                raise no_offset(client, place.topic, failure, timeout) from failure
     return found
 
 
@@ -229,21 +249,6 @@ def delete_topics(settings: KafkaSettings, topics: Iterable[str], timeout: int =
             if error_of(failure).name() not in MISSING:
                 doing = f"deleting topic '{topic}'"
                 raise client.trouble(failure, doing, timeout).as_sink() from failure
-
-
-def topic_settings(settings: KafkaSettings, topic: str, timeout: int = 10_000) -> dict[str, str]:
-    """Return the settings of a topic, as the broker holds them; empty where it does not tell."""
-    client = open_admin(settings)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    answers: Mapping[ConfigResource, Future[Mapping[str, Any]]] = client.api.describe_configs(
-        [resource], request_timeout=PATIENT
-    )
-    try:
-        entries = answer_of(answers[resource], timeout)
-    except KafkaException:
-        # asking needs a permission of its own, and nothing depends on the answer alone
-        return {}
-    return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
 
 
 def _describe(

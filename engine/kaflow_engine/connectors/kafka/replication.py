@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kaflow_engine.connectors.kafka.admin import create_topic, topic_settings
+from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import LOGGER, KafkaSettings, open_admin
-from kaflow_engine.connectors.kafka.topics import broker_count, topic_facts
+from kaflow_engine.connectors.kafka.topics import broker_count, topic_facts, topic_settings
 from kaflow_engine.model.outputs.cluster_specs import ClusterConfig
 
 _IN_SYNC = "min.insync.replicas"

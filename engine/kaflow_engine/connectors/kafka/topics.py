@@ -2,10 +2,17 @@
 
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    OFFSET_INVALID,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -82,6 +89,21 @@ def ids_of(facts: dict[str, TopicFacts]) -> dict[str, str]:
     return {topic: about.id for topic, about in facts.items() if about.id is not None}
 
 
+def topic_settings(settings: KafkaSettings, topic: str, timeout: int = 10_000) -> dict[str, str]:
+    """Return the settings of a topic, as the broker holds them; empty where it does not tell."""
+    client = open_admin(settings)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    answers: Mapping[ConfigResource, Future[Mapping[str, Any]]] = client.api.describe_configs(
+        [resource], request_timeout=PATIENT
+    )
+    try:
+        entries = answer_of(answers[resource], timeout)
+    except KafkaException:
+        # asking needs a permission of its own, and nothing depends on the answer alone
+        return {}
+    return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
+
+
 def set_topic(
     settings: KafkaSettings, topic: str, config: Mapping[str, str], timeout: int = 10_000
 ) -> bool:
@@ -156,7 +178,8 @@ def _not_visible(client: Client[AdminClient], topic: str, timeout: int) -> Kafka
             TopicPartition(topic, each.id): OffsetSpec.latest() for each in partitions
         }
         for answer in api.list_offsets(wanted, request_timeout=PATIENT).values():
-            answer_of(answer, timeout)
+            if answer_of(answer, timeout).offset == OFFSET_INVALID:
+                return KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
     except KafkaException as failure:
         return error_of(failure)
     return None

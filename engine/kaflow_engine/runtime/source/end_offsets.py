@@ -1,19 +1,12 @@
 """Polls the end offsets of topics over one connection."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from kaflow_engine.connectors.kafka.admin import no_offset
-from kaflow_engine.connectors.kafka.client import (
-    PATIENT,
-    Client,
-    KafkaSettings,
-    answer_of,
-    open_admin,
-)
+from kaflow_engine.connectors.kafka.admin import ask_offsets
+from kaflow_engine.connectors.kafka.client import Client, KafkaSettings, open_admin
 from kaflow_engine.connectors.kafka.clusters.input_topics import InputTopics, OfCluster
 from kaflow_engine.connectors.kafka.topics import ids_of, topic_facts
 from kaflow_engine.runtime.source.inputs import NamedSources
@@ -52,23 +45,10 @@ class EndOffsets:
         self, kafka: KafkaSettings, partitions: Mapping[str, Iterable[int]]
     ) -> Iterator[tuple[str, int, int]]:
         """Yield topic, partition and end of topics of one cluster."""
-        latest, client = OffsetSpec.latest(), self._client(kafka)
-        wanted: dict[TopicPartition, Any] = {
-            TopicPartition(topic, p): latest for topic, ps in partitions.items() for p in ps
-        }
-        if not wanted:
-            return
-        answers = client.api.list_offsets(
-            wanted,
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=PATIENT,
-        )
-        for place, answer in answers.items():
-            try:
-                yield place.topic, place.partition, answer_of(answer, self._timeout).offset
-            except KafkaException as failure:
-                error = no_offset(client, place.topic, failure, self._timeout)
-                raise error from failure
+        latest = OffsetSpec.latest()
+        wanted = {TopicPartition(topic, p): latest for topic, ps in partitions.items() for p in ps}
+        for place, end in ask_offsets(self._client(kafka), wanted, self._timeout).items():
+            yield place.topic, place.partition, end
 
     def _client(self, kafka: KafkaSettings) -> Client[AdminClient]:
         if kafka not in self._clients:

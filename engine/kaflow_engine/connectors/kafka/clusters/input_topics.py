@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kaflow_engine.connectors.kafka.admin import offsets, require, topic_settings
+from kaflow_engine.connectors.kafka.admin import offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.consumer_group import committed_offsets
-from kaflow_engine.connectors.kafka.topics import topic_ids
+from kaflow_engine.connectors.kafka.topics import topic_ids, topic_settings
 from kaflow_engine.connectors.sources.contract import StartPolicy
 from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.topics import TopicPlace

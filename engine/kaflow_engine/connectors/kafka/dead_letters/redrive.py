@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaException, Producer
 
-from kaflow_engine.connectors.kafka.admin import describe, offsets, require, topic_settings
+from kaflow_engine.connectors.kafka.admin import describe, offsets, require
 from kaflow_engine.connectors.kafka.client import Client, KafkaSettings
 from kaflow_engine.connectors.kafka.dead_letters.letters import read_letters
 from kaflow_engine.connectors.kafka.replication import Replication, create_kept
@@ -18,7 +18,7 @@ from kaflow_engine.connectors.kafka.run_log.transactions import (
     open_transactional,
     transactional_id,
 )
-from kaflow_engine.connectors.kafka.topics import topic_ids
+from kaflow_engine.connectors.kafka.topics import topic_ids, topic_settings
 from kaflow_engine.connectors.letters import Letter, chosen
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.letters import CHAIN, FROM, REDRIVE, redrive_mark

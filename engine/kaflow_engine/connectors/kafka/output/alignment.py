@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from shlex import quote
 
-from kaflow_engine.connectors.kafka.admin import topic_settings
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.topics import topic_settings
 from kaflow_engine.errors import KaflowError, Location, SinkError, SourceError
 from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import format_of

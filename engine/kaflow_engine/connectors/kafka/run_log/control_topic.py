@@ -1,9 +1,9 @@
 """The pipeline's own topic as brokers keep it: how it is created, and what it must be."""
 
-from kaflow_engine.connectors.kafka.admin import describe, topic_settings
+from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.replication import Replication, create_kept
-from kaflow_engine.connectors.kafka.topics import set_topic
+from kaflow_engine.connectors.kafka.topics import set_topic, topic_settings
 from kaflow_engine.errors import StateError
 
 _BROKERS_TIME = {"message.timestamp.type": "LogAppendTime"}
