@@ -15,6 +15,8 @@ ALLOWED = {
     # what the driver gives to tasks of its own, through Spark, which sends them their code as well
     ("engine/kaflow_engine/runtime/jobs/executor.py", "pickle"),
     ("engine/kaflow_engine/runtime/tasks/level_task.py", "pickle"),
+    # and to one that stays, over a socket in a folder of their account
+    ("engine/kaflow_engine/runtime/jobs/resident.py", "pickle"),
     # what a run gives to a preview that it has begun itself, through a pipe that no one else has
     ("engine/kaflow_engine/preview/served.py", "pickle"),
     ("engine/kaflow_engine/preview/child.py", "pickle"),

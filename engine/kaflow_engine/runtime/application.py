@@ -107,6 +107,7 @@ def run_pipelines(
                 PipelineRun(
                     spark=sessions.get(),
                     newest=sessions.get,
+                    pipelines=len(plans),
                     plan=plan,
                     config=config,
                     limits=limits,

@@ -33,6 +33,7 @@ from kaflow_engine.runtime.drive.live import LiveStream
 from kaflow_engine.runtime.drive.polled import PolledStream
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.jobs.executor import Shipment
+from kaflow_engine.runtime.jobs.resident import resident_task
 from kaflow_engine.runtime.planning.columns import connection_of_source
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
@@ -88,6 +89,8 @@ class PipelineRun:
     clock: BatchClock = field(default_factory=BatchClock)
     newest: Callable[[], SparkSession] | None = None
     """Gives the session that follows `spark` once that has ended; None: none does."""
+    pipelines: int = 1
+    """How many the session has to run."""
 
     def run(self) -> PipelineSummary:
         """Run the pipeline, whose state directory the caller holds.
@@ -146,11 +149,7 @@ class PipelineRun:
         begin(log, state, approved.approval, begun_again(approved.plan, self.plan))
 
     def _begin(
-        self,
-        directory: Path,
-        home: RunLog,
-        resources: ExitStack,
-        wanted: Flow,
+        self, directory: Path, home: RunLog, resources: ExitStack, wanted: Flow
     ) -> tuple[Run, BatchLog, StateRecord]:
         """Take a state over, for a plan; nothing is read yet."""
         store = LocalStore(directory)
@@ -257,6 +256,7 @@ class PipelineRun:
                     records, letters, plan, state, log.store, control, start, connections
                 ),
                 claims=Claims.of(control, plan, letters),
+                resident=resident_task(self.spark.sparkContext, self.pipelines),
             ),
             standing=standing,
             ends=EndOffsets(source.topics, named=source.named),

@@ -16,6 +16,7 @@ from kaflow_engine.runtime.jobs.executor import (
     execute_batch,
 )
 from kaflow_engine.runtime.jobs.records import InTasks, no_records, records_of_table
+from kaflow_engine.runtime.jobs.resident import ResidentTask
 from kaflow_engine.runtime.tasks.settings import TaskSettings
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.store import LocalStore
@@ -75,11 +76,33 @@ def test_a_batch_without_records_runs(spark, tmp_path):
     assert (done.output.num_rows, done.report.counters) == (0, {})
 
 
-def test_what_fails_in_a_task_is_told_in_one_line(spark, tmp_path, monkeypatch):
-    frame = records_of_table(spark, EVENTS)
+@pytest.fixture
+def resident(spark):
+    found = ResidentTask(spark.sparkContext)
+    yield found
+    found.close()
+
+
+def test_a_resident_task_does_what_a_job_does(spark, tmp_path, resident):
+    def execute(name, size, *how):
+        return execute_batch(records_of_table(spark, EVENTS), CONTEXT, name, size, 2, SMALL, *how)
+
+    alone = execute(shipment(tmp_path / "alone"), 3000)
+    for number, size in enumerate([3000, 3000, SMALL + 1, 3000]):
+        done = execute(shipment(tmp_path / str(number)), size, resident)
+        for slot in range(PLAN.partitions):
+            both = [each.output.filter(pc.field("slot") == slot) for each in (alone, done)]
+            assert both[0].equals(both[1])
+        assert done.report.counters == alone.report.counters == {"emitted": 3000, "read": 3000}
+        assert changes_of(done.report) == changes_of(alone.report)
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_what_fails_in_a_task_is_told_in_one_line(spark, tmp_path, resident, stays):
+    records = records_of_table(spark, EVENTS)
     broken = Shipment(shipment(tmp_path).settings, SECRET.encode() + b"no pickle")
     with pytest.raises(Exception) as raised:  # noqa: PT011  # whatever Spark raises
-        execute_batch(frame, CONTEXT, broken, 1, 2)
+        execute_batch(records, CONTEXT, broken, 1, 2, SMALL, resident if stays else None)
     error = to_error(raised.value)
     assert isinstance(error, TaskFailed)
     assert isinstance(error, KaflowError)

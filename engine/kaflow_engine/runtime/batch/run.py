@@ -162,6 +162,7 @@ class Run:
 
     def close(self) -> None:
         """Let go of what is not the session's."""
+        self.runner.close()
         if self.positions is not None:
             self.positions.close()
         for each in self._finalizing():

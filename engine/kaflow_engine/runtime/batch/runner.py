@@ -20,14 +20,9 @@ from kaflow_engine.runtime.batch.task_metrics import changes_of, states_after, t
 from kaflow_engine.runtime.clock.batch_clock import wall_clock
 from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.failures.failures import to_error
-from kaflow_engine.runtime.jobs.executor import (
-    ALL_TASKS,
-    SMALL,
-    Executed,
-    Shipment,
-    execute_batch,
-)
+from kaflow_engine.runtime.jobs.executor import ALL_TASKS, SMALL, Executed, Shipment, execute_batch
 from kaflow_engine.runtime.jobs.records import Records, no_records
+from kaflow_engine.runtime.jobs.resident import ResidentTask
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.source.offsets import ends_of, merged, size_of
 from kaflow_engine.runtime.source.record_source import RecordSource
@@ -72,6 +67,7 @@ class BatchRunner:
         small: int = SMALL,
         sinks: Sequence[Sink] = (),
         claims: Claims | None = None,
+        resident: ResidentTask | None = None,
     ) -> None:
         self.source, self.log = source, log
         self.clock = clock
@@ -80,12 +76,17 @@ class BatchRunner:
         self._tasks = tasks
         self.kept = kept
         self._small = small
-        self.sinks, self._claims = sinks, claims
+        self.sinks, self._claims, self._resident = sinks, claims, resident
 
     @property
     def epoch(self) -> int:
         """Of this run."""
         return self._shipment.epoch
+
+    def close(self) -> None:
+        """Let go of the task that stays."""
+        if self._resident is not None:
+            self._resident.close()
 
     @cached_property
     def _nothing(self) -> Records:
@@ -194,7 +195,7 @@ class BatchRunner:
         frame = records if size and records is not None else self._nothing
         few, width = ALL_TASKS if context.begins else self._small, self._tasks()
         try:
-            return execute_batch(frame, context, shipment, size, width, few)
+            return execute_batch(frame, context, shipment, size, width, few, self._resident)
         except Exception as error:
             raise to_error(error, f"running batch {record.number}") from error
 

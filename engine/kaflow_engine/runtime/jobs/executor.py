@@ -17,7 +17,8 @@ from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.shuffle_codec import of_stream
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.failures.error_wire import SECRET
-from kaflow_engine.runtime.jobs.records import InTasks, Records, in_one, in_several
+from kaflow_engine.runtime.jobs.records import InTasks, Records, in_one, in_resident, in_several
+from kaflow_engine.runtime.jobs.resident import ResidentTask
 from kaflow_engine.runtime.tasks.level_task import (
     REPORTED,
     ROWS,
@@ -73,6 +74,7 @@ def execute_batch(
     size: int,
     tasks: int,
     small: int = SMALL,
+    resident: ResidentTask | None = None,
 ) -> Executed:
     """Run a batch and return what it reported.
 
@@ -83,10 +85,16 @@ def execute_batch(
         size: About how many records there are.
         tasks: How many tasks may run at once.
         small: Up to how many records one task does it all.
+        resident: A task that may stay for the batches behind this one; None: none does.
     """
     plan, data = shipment.settings.plan, shipment.data
     if is_one_task(plan, records, size, tasks, small):
-        return executed(in_one(records, partial(whole_task, data, batch)).collect())
+        whole = partial(whole_task, data, batch)
+        if resident is not None and isinstance(records, InTasks):
+            return executed(resident.run(in_resident(records, whole)))
+        return executed(in_one(records, whole).collect())
+    if resident is not None:
+        resident.leave()  # all slots are wanted
     width = min(tasks, plan.partitions)
     job = in_several(records, partial(first_task, data, batch, width))
     for level in range(1, last_level(plan) + 1):

@@ -53,8 +53,10 @@ class RangeJob:
     @staticmethod
     def over(spark: SparkContext, reads: Sequence[Sequence[RangeRead]], task: First) -> "RangeJob":
         """Return a job with a task for each list of ranges."""
-        numbers = _numbers(spark, len(reads))
-        return RangeJob(numbers.mapPartitionsWithIndex(partial(_over_ranges, reads, task)))
+        given = numbers(spark, len(reads)).mapPartitionsWithIndex(
+            partial(_over_ranges, reads, task)
+        )
+        return RangeJob(given)
 
     def exchanged(self, width: int, task: Next) -> "RangeJob":
         """See `Job`."""
@@ -105,7 +107,7 @@ class FrameJob:
 _KNOWN: "WeakKeyDictionary[SparkContext, dict[int, RDD[int]]]" = WeakKeyDictionary()
 
 
-def _numbers(spark: SparkContext, count: int) -> "RDD[int]":
+def numbers(spark: SparkContext, count: int) -> "RDD[int]":
     """Return so many partitions of nothing but their number, made once."""
     known = _KNOWN.setdefault(spark, {})
     if count not in known:
@@ -120,7 +122,12 @@ def _as_it_is(number: int) -> int:
 def _over_ranges(
     reads: Sequence[Sequence[RangeRead]], task: First, number: int, _numbers: Iterable[int]
 ) -> Iterator[Given]:
-    return task(chain.from_iterable(read() for read in reads[number]))
+    return over_ranges(reads[number], task)
+
+
+def over_ranges(reads: Sequence[RangeRead], task: First) -> Iterator[Given]:
+    """Run a task over the records of ranges."""
+    return task(chain.from_iterable(read() for read in reads))
 
 
 def _over_streams(carrier: Carrier, task: Next, given: Iterable[Given]) -> Iterator[Given]:

@@ -13,7 +13,8 @@ from kaflow_engine.connectors.sources.contract import RangeRead
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import carried
-from kaflow_engine.runtime.jobs.jobs import First, FrameJob, Job, RangeJob
+from kaflow_engine.runtime.jobs.jobs import First, FrameJob, Job, RangeJob, over_ranges
+from kaflow_engine.runtime.jobs.resident import Asked
 from kaflow_engine.runtime.tasks.level_task import Batches
 
 
@@ -54,6 +55,11 @@ def in_one(records: Records, task: First) -> Job:
     if isinstance(records, DataFrame):
         return FrameJob.over(records.coalesce(1), task)
     return RangeJob.over(records.spark.sparkContext, [together(records.reads)], task)
+
+
+def in_resident(records: InTasks, task: First) -> Asked:
+    """Return what a resident task does to run a task over all records."""
+    return partial(over_ranges, together(records.reads), task)
 
 
 def in_several(records: Records, task: First) -> Job:
