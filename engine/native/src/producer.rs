@@ -13,6 +13,8 @@ const PRODUCER: c_int = 0;
 const COPIED: i32 = 2;
 /// How long librdkafka waits before it looks again.
 const FLUSHED_MS: c_int = 10;
+/// For how long a small batch is under way, in which each millisecond counts.
+const SOON_MS: c_int = 20;
 const EVERYTHING: c_int = 1 | 2;
 const REFUSALS: usize = 10;
 /// Codes of rows that the client threw away itself: another error made it do so.
@@ -214,11 +216,12 @@ impl Producer {
     ///
     /// librdkafka itself looks each 10 ms only, as no report comes of what is acknowledged.
     pub fn flush(&self, timeout: c_int) {
-        let (mut left, mut step) = (timeout, 1);
-        while left > 0 && self.waiting() > 0 {
+        let mut waited = 0;
+        while waited < timeout && self.waiting() > 0 {
+            let step = if waited < SOON_MS { 1 } else { FLUSHED_MS };
             // SAFETY: the client is open
-            unsafe { (self.api.rd_kafka_flush)(self.client, step.min(left)) };
-            (left, step) = (left - step, (2 * step).min(FLUSHED_MS));
+            unsafe { (self.api.rd_kafka_flush)(self.client, step.min(timeout - waited)) };
+            waited += step;
         }
     }
 
