@@ -144,7 +144,7 @@ def test_three_workers_send_the_same(crash_broker, spark, runs, peace_of_it, mon
 
     widths = []
 
-    def in_three(records, batch, shipment, size, tasks, small):
+    def in_three(records, batch, shipment, size, tasks, small, resident):
         widths.append(shipment.settings.plan.partitions)
         return execute_batch(records, batch, shipment, size, 3, ALL_TASKS)
 

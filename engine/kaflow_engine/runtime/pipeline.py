@@ -256,7 +256,7 @@ class PipelineRun:
                     records, letters, plan, state, log.store, control, start, connections
                 ),
                 claims=Claims.of(control, plan, letters),
-                resident=resident_task(self.spark.sparkContext, self.pipelines),
+                resident=resident_task(self.spark, self.config.spark.master, self.pipelines),
             ),
             standing=standing,
             ends=EndOffsets(source.topics, named=source.named),

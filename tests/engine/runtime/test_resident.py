@@ -12,6 +12,7 @@ from kaflow_engine.runtime.jobs import resident as jobs_resident
 from kaflow_engine.runtime.jobs.resident import ResidentTask, resident_task
 
 ENDS_S = 30
+HERE = SimpleNamespace(sparkContext=None)
 
 
 @pytest.fixture
@@ -109,10 +110,9 @@ def test_a_worker_that_is_killed_as_it_works_fails_the_batch(resident):
     ],
 )
 def test_where_a_task_may_stay(master, pipelines, stays):
-    spark = SimpleNamespace(master=master)
-    assert (resident_task(spark, pipelines) is not None) == stays
+    assert (resident_task(HERE, master, pipelines) is not None) == stays
 
 
 def test_a_folder_whose_sockets_would_have_no_names(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/tmp/" + "x" * 90)
-    assert resident_task(SimpleNamespace(master="local[2]"), 1) is None
+    assert resident_task(HERE, "local[2]", 1) is None

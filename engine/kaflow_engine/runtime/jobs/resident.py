@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from pyspark import SparkContext
 from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql import SparkSession
 
 from kaflow_engine.runtime.jobs.jobs import numbers
 from kaflow_engine.runtime.spark.master import cores, is_local
@@ -42,18 +43,19 @@ _LONGEST = 80
 """Letters of the folder for temporary files, so that a socket in it has a name."""
 
 
-def resident_task(spark: SparkContext, pipelines: int) -> "ResidentTask | None":
+def resident_task(spark: SparkSession, master: str, pipelines: int) -> "ResidentTask | None":
     """Return what runs small batches of a pipeline in a task that stays; None: each is a job.
 
     Tasks stay on this machine alone, and where they leave a slot to each other pipeline.
 
     Args:
         spark: Runs them.
+        master: Of that session.
         pipelines: How many there are in this process.
     """
-    master = str(spark.master)
-    fits = len(gettempdir()) < _LONGEST
-    return ResidentTask(spark) if is_local(master) and cores(master) >= pipelines and fits else None
+    if not is_local(master) or cores(master) < pipelines or len(gettempdir()) > _LONGEST:
+        return None
+    return ResidentTask(spark.sparkContext)
 
 
 class ResidentTask:
