@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import IsolationLevel as Isolation
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from kaflow_engine.connectors.kafka.client import (
@@ -15,6 +15,7 @@ from kaflow_engine.connectors.kafka.client import (
     Client,
     KafkaSettings,
     answer_of,
+    offset_of,
     open_admin,
 )
 from kaflow_engine.connectors.kafka.errors import MISSING, UNREACHABLE, error_of
@@ -144,9 +145,8 @@ def ask_offsets(
         answers = client.api.list_offsets(left, isolation_level=level, request_timeout=PATIENT)
         for place, answer in answers.items():
             try:
-                offset = answer_of(answer, timeout).offset
-                # librdkafka 2 says so of an answer that was lost with its connection
-                if offset != OFFSET_INVALID:
+                offset = offset_of(answer, timeout)
+                if offset is not None:
                     found[place] = offset
                 elif time.monotonic() >= deadline:
                     raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT))

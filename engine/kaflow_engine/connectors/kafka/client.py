@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo
 
 from kaflow_engine.connectors.kafka.errors import (
     Trouble,
@@ -219,6 +219,17 @@ def answer_of(future: Future[T], timeout: int) -> T:
         return future.result(timeout / 1000)
     except TimeoutError:
         raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT)) from None
+
+
+def offset_of(future: Future[ListOffsetsResultInfo], timeout: int) -> int | None:
+    """Wait so many ms for an offset asked for with `PATIENT`; None: the answer was lost with its
+    connection, of which librdkafka 2 says nothing but an offset that there is not.
+
+    Raises:
+        KafkaException: As in `answer_of`.
+    """
+    offset = answer_of(future, timeout).offset
+    return None if offset == OFFSET_INVALID else offset
 
 
 class _Expected(logging.Filter):

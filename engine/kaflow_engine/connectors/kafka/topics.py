@@ -6,13 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import (
-    OFFSET_INVALID,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-)
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -26,6 +20,7 @@ from kaflow_engine.connectors.kafka.client import (
     Client,
     KafkaSettings,
     answer_of,
+    offset_of,
     open_admin,
 )
 from kaflow_engine.connectors.kafka.errors import MISSING, MOVING, BrokerAwaySink, error_of
@@ -178,7 +173,7 @@ def _not_visible(client: Client[AdminClient], topic: str, timeout: int) -> Kafka
             TopicPartition(topic, each.id): OffsetSpec.latest() for each in partitions
         }
         for answer in api.list_offsets(wanted, request_timeout=PATIENT).values():
-            if answer_of(answer, timeout).offset == OFFSET_INVALID:
+            if offset_of(answer, timeout) is None:
                 return KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
     except KafkaException as failure:
         return error_of(failure)

@@ -83,11 +83,11 @@ class ResidentTask:
             try:
                 answer = self._stay.ask(order)
             except BaseException:
-                self._stay = None
+                self.leave()
                 raise
             if answer is not None:
                 return answer
-            self._stay = None
+            self.leave()
 
     def leave(self) -> None:
         """Let the task end that stays, if one does; its slot is free soon."""
@@ -124,10 +124,8 @@ class ResidentTask:
                         connected = listening.accept()[0]
                     except TimeoutError:
                         if job.ended.done():
-                            job.ended.result()
-                            raise
+                            job.ended.result()  # else it has come and gone, and is accepted next
                     else:
-                        connected.setblocking(True)  # it has no name
                         opened = Connection(connected.detach())
                         return _Stay(opened, job.ended, time.monotonic() + _MOST_S)
         finally:
@@ -166,7 +164,6 @@ class _Stay:
         """Return the answer; None: the task had left before it took the order."""
         with suppress(EOFError, OSError):
             if self.connection.poll():  # it says nothing unasked, so this is its end
-                self.connection.close()
                 return None
             self.connection.send_bytes(order)
             return self.connection.recv()
