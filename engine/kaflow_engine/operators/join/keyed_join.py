@@ -12,6 +12,8 @@ from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.handover import HandOn
+from kaflow_engine.operators.join.direct.lookup_join import only_looks_up, settle_at_once
+from kaflow_engine.operators.join.direct.release import release
 from kaflow_engine.operators.join.emit import fates, leave, lookups
 from kaflow_engine.operators.join.expiry import expire
 from kaflow_engine.operators.join.identity import numbered
@@ -23,7 +25,6 @@ from kaflow_engine.operators.join.interval_join import (
     load_matches,
     pair,
 )
-from kaflow_engine.operators.join.lookup_join import only_looks_up, settle_at_once
 from kaflow_engine.operators.join.readiness import choose, departing, unmatched
 from kaflow_engine.operators.join.retain import remember
 from kaflow_engine.operators.join.row_codec import load_stored, row_table, waited
@@ -31,13 +32,11 @@ from kaflow_engine.operators.join.settle import broken, hopeless, settle
 from kaflow_engine.operators.join.temporal_join import load_versions, look_up, store_versions
 from kaflow_engine.operators.join.update_emission import load_emitted, reemit
 from kaflow_engine.operators.join.workspace import DRIVERS, NEVER, JoinWorkspace
-from kaflow_engine.operators.keyed_state import WAITING, StepState
+from kaflow_engine.operators.keyed_state import StepState
 from kaflow_engine.operators.outcomes.outcomes import FILTERED
 from kaflow_engine.operators.rows.reports import due_report, report_rows
 from kaflow_engine.operators.rows.schemas import DRIVING, OF_RECORDS, SIDE, TRIGGER
 from kaflow_engine.operators.rows.task import BatchContext, Task
-
-_FEW = 200
 
 
 def run_join(
@@ -103,24 +102,15 @@ def _run(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> list[pa
 
 def _taken(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> list[pa.Table]:
     found, rest = settle_at_once(work, here, counters)
-    if rest.num_rows and not (only_looks_up(work) and _only_kept(work, rest)):
-        found += _records(work, rest, counters)
+    done: frozenset[bytes] = frozenset()
+    if rest.num_rows and only_looks_up(work):
+        released = release(work, rest, counters)
+        found += released.rows
+        rest, done = released.left, frozenset(released.done.to_pylist())
+    if rest.num_rows:
+        found += _records(work, rest, counters, done)
     store_versions(work, here)
     return found
-
-
-def _only_kept(work: JoinWorkspace, rest: pa.Table) -> bool:
-    """Return whether these are dimension records that concern no row."""
-    if pc.any(pc.equal(rest["kind"], DRIVING)).as_py():
-        return False
-    return not work.can_wait or not _waits_for(work, pc.unique(rest["key"]).to_pylist())
-
-
-def _waits_for(work: JoinWorkspace, keys: list[bytes]) -> bool:
-    """Return whether rows may wait under any of these keys; of many keys, whether any row waits."""
-    if len(keys) <= _FEW:
-        return bool(work.state.entries(WAITING, keys)[0])
-    return work.state.has(WAITING)
 
 
 def _moved(here: pa.Table) -> frozenset[int]:
@@ -128,9 +118,11 @@ def _moved(here: pa.Table) -> frozenset[int]:
     return frozenset(pc.unique(sides).to_pylist())
 
 
-def _records(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> list[pa.Table]:
+def _records(
+    work: JoinWorkspace, here: pa.Table, counters: Counter[str], done: frozenset[bytes]
+) -> list[pa.Table]:
     _load_rows(work, here)
-    stored, emitted = _load_drivers(work)
+    stored, emitted = _load_drivers(work, done)
     _combinations(work, stored)
     met = fates(drop_met(work), FILTERED)
     keyed = "SELECT DISTINCT key FROM d WHERE key IS NOT NULL"
@@ -191,8 +183,12 @@ def _load_rows(work: JoinWorkspace, here: pa.Table) -> None:
     work.run(f"CREATE OR REPLACE TEMP TABLE d AS SELECT {chosen} FROM r WHERE kind = {DRIVING}")
 
 
-def _load_drivers(work: JoinWorkspace) -> tuple[pa.Table, pa.Table]:
+def _load_drivers(work: JoinWorkspace, done: frozenset[bytes]) -> tuple[pa.Table, pa.Table]:
     """Add stored driving records, whose keys have new records, to d.
+
+    Args:
+        work: The join.
+        done: Keys under which no stored row takes the long way.
 
     Returns:
         Their waiting rows, and their emitted rows that may be formed again (see Stored).
@@ -206,6 +202,7 @@ def _load_drivers(work: JoinWorkspace) -> tuple[pa.Table, pa.Table]:
             f"SELECT DISTINCT key FROM r WHERE kind = {SIDE} "
             f"AND list_contains({sides}::INTEGER[], side)"
         )
+        keys = [key for key in keys if key not in done]
     stored = load_stored(work, keys)
     emitted = stored.rows.slice(0, 0)
     if work.driving.reemit:

@@ -72,6 +72,14 @@ def current_texts(work: JoinWorkspace, j: int, keys: pa.BinaryArray) -> pa.Strin
     return _texts(work.state.look_up(j, keys))
 
 
+def current_versions(
+    work: JoinWorkspace, j: int, keys: pa.BinaryArray
+) -> tuple[pa.Array, pa.StringArray]:
+    """Return event time and text of the value under each key; the text is null without one."""
+    nothing = bytes(_STAMP.itemsize)
+    return read_versions(pc.fill_null(work.state.look_up(j, keys), nothing))
+
+
 def _stored(work: JoinWorkspace, j: int, keys: Sequence[bytes]) -> pa.Table:
     if work.join.sides[j].lookup == "as_of":
         index, _, found = work.state.entries(j, keys)

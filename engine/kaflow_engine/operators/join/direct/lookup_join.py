@@ -46,14 +46,14 @@ def settle_at_once(
     counted = rows["counted"]
     left = pc.invert(easy)
     if work.can_wait:
-        complete, failed = _complete(work, rows)
+        complete, failed = complete_rows(work, rows)
         waits = ~complete & ~failed & _may_wait(work, rows)
         _wait(work, rows.filter(pa.array(waits)), counters)
         back = left.to_numpy(zero_copy_only=False).copy()
         back[np.flatnonzero(~back)] = ~complete & ~waits
         left, rows = pa.array(back), keep(rows, pa.array(complete))
     elif not work.driving.waits:
-        complete, _ = _complete(work, rows)
+        complete, _ = complete_rows(work, rows)
         counters["filtered"] += pc.sum(counted.filter(pa.array(~complete))).as_py() or 0
         rows = keep(rows, pa.array(complete))
     outcome = leave(work, rows)
@@ -118,8 +118,9 @@ def _looked_up(work: JoinWorkspace, rows: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def _complete(work: JoinWorkspace, rows: pa.Table) -> tuple[Mask, Mask]:
-    """Which rows have all INNER sides and required columns, and on which the SQL fails."""
+def complete_rows(work: JoinWorkspace, rows: pa.Table) -> tuple[Mask, Mask]:
+    """Which rows, as `leave` wants them, have all INNER sides and required columns, and on which
+    the SQL fails."""
     complete = np.ones(rows.num_rows, np.bool_)
     failed = np.zeros(rows.num_rows, np.bool_)
     for i in work.join.inner:

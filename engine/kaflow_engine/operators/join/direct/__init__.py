@@ -1,0 +1,1 @@
+"""Rows that one look at the dimensions settles, without tables."""
