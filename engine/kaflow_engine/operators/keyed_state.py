@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.rows.partitioning import SHARDS, first_parts, part_of_shard, shards_of
 from kaflow_engine.operators.rows.task import Task
-from kaflow_engine.state.binary_columns import Items
+from kaflow_engine.state.binary_columns import Items, put_back
 from kaflow_engine.state.changed import Changed
 from kaflow_engine.state.due_index import AT_ONCE, Dues, of_index, read_index, to_pages
 from kaflow_engine.state.keys import (
@@ -95,18 +95,13 @@ class StepState:
         Args:
             entries: Each once, in any order.
         """
-        order = pc.sort_indices(entries)
-        entries = entries.take(order)
         parts = first_parts(entries, self._count)
-        found: list[bytes | None] = []
+        found = [pa.array([], pa.binary())]
+        order = [np.array([], np.int64)]
         for part in np.unique(parts).tolist():
-            start, stop = np.searchsorted(parts, (part, part + 1)).tolist()
-            names = _objects(entries.slice(start, stop - start))
-            state = self._state(part)
-            found += state.get(names)
-        back = np.empty(len(entries), np.int64)
-        back[order.to_numpy()] = np.arange(len(entries))
-        return pa.array(found, pa.binary()).take(pa.array(back))
+            order.append(np.flatnonzero(parts == part))
+            found.append(self._state(part).read(entries.take(pa.array(order[-1]))))
+        return put_back(pa.concat_arrays(found), np.concatenate(order))
 
     def entries(
         self, side: int, keys: Sequence[bytes], suffixes: Sequence[bytes] | None = None
@@ -294,7 +289,3 @@ class StepState:
         for i, key in enumerate(keys):
             places[parts[key[0]]].append(i)
         return places
-
-
-def _objects(array: pa.BinaryArray) -> list[bytes]:
-    return array.to_numpy(zero_copy_only=False).tolist()

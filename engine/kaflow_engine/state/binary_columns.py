@@ -106,3 +106,15 @@ def contents(values: pa.BinaryArray) -> tuple[Items, Items]:
     starts = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
     content = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     return starts.astype(np.int64), content
+
+
+def put_back(values: pa.BinaryArray, order: Items) -> pa.BinaryArray:
+    """Return values, which stand in an order of what was asked for, as it was asked for.
+
+    Args:
+        values: One for each place.
+        order: The place of each.
+    """
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return values.take(pa.array(back))

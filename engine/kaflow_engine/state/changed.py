@@ -3,6 +3,8 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+
 from kaflow_engine.state.reader import Entries, Scanned, StateReader, successor
 
 
@@ -16,6 +18,10 @@ class Changed:
         """Return the value of each key, None where there is none; any order, repeats allowed."""
         found = self._before.get(keys)
         return [self._changes.get(key, value) for key, value in zip(keys, found, strict=True)]
+
+    def read(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """Return the value of each key, null where there is none."""
+        return pa.array(self.get(keys.to_pylist()), pa.binary())
 
     def scan(self, prefixes: Sequence[bytes]) -> Scanned:
         """Return all entries whose key starts with one of the prefixes."""

@@ -1,8 +1,13 @@
 """`StateReader`: keyed state as operators see it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.state.binary_columns import put_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,10 @@ class StateReader(Protocol):
         """Return the value of each key, None where there is none; any order, repeats allowed."""
         ...
 
+    def read(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """Return the value of each key, null where there is none; each key once, in any order."""
+        ...
+
     def scan(self, prefixes: Sequence[bytes]) -> Scanned:
         """Return all entries whose key starts with one of the prefixes."""
         ...
@@ -65,3 +74,12 @@ def successor(prefix: bytes) -> bytes | None:
     """
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
+
+
+def read_in_order(
+    get: Callable[[Sequence[bytes]], Sequence[bytes | None]], keys: pa.BinaryArray
+) -> pa.BinaryArray:
+    """Return the value of each key from what `get` finds under them in ascending order."""
+    order = pc.sort_indices(keys)
+    ordered = keys.take(order).to_numpy(zero_copy_only=False).tolist()
+    return put_back(pa.array(get(ordered), pa.binary()), order.to_numpy())

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.state.copies.rocks import open_copy
+from kaflow_engine.state.copies.rocks_open import open_copy
 from kaflow_engine.state.storage.copy_location import COPIES
 from tests.engine.runtime.state_here import StateHere, random_batches, state_plan
 

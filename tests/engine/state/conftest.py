@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from kaflow_engine.state.copies.copies import ready_copy
@@ -89,6 +90,8 @@ class History:
             assert copy.applied == upto
             found = copy.range(b"", None)
             assert copy.get(found.keys) == found.values
+            asked = pa.array([*found.keys[::-1], b"none"], pa.binary())
+            assert copy.read(asked).to_pylist() == [*found.values[::-1], None]
             return dict(zip(found.keys, found.values, strict=True))
 
     def snapshot(self, batch: int) -> None:

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from kaflow_engine.state.changed import Changed
-from kaflow_engine.state.copies.rocks import open_copy
+from kaflow_engine.state.copies.rocks_open import open_copy
 from kaflow_engine.state.log.changes import to_changes
 from kaflow_engine.state.reader import StateRef, successor
 

@@ -7,7 +7,7 @@ import pytest
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies.copies import ready_copy
-from kaflow_engine.state.copies.rocks import open_copy
+from kaflow_engine.state.copies.rocks_open import open_copy
 from kaflow_engine.state.copies.snapshots import snapshot_batches
 from kaflow_engine.state.reader import StateRef
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.state.copies.rocks import open_copy
+from kaflow_engine.state.copies.rocks_open import open_copy
 from kaflow_engine.state.log.changes import to_changes
 from kaflow_engine.state.reader import StateRef
 

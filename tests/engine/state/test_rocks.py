@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.state.copies.rocks import open_copy, wipe
+from kaflow_engine.state.copies.rocks_open import open_copy, wipe
 from kaflow_engine.state.copies.rocks_options import COMPACT_AT
 from kaflow_engine.state.log.changes import to_changes
 from kaflow_engine.state.reader import Entries, StateRef
@@ -90,7 +90,7 @@ def test_a_killed_process_loses_entries_together_with_their_batch(tmp_path: Path
         copy.apply(to_changes([b"a"], [b"1"]), 1)
     code = (
         "import os, sys, pathlib\n"
-        "from kaflow_engine.state.copies.rocks import open_copy\n"
+        "from kaflow_engine.state.copies.rocks_open import open_copy\n"
         "from kaflow_engine.state.reader import StateRef\n"
         "from kaflow_engine.state.log.changes import to_changes\n"
         "copy = open_copy(pathlib.Path(sys.argv[1]), StateRef('s1', 1))\n"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kaflow_engine.state.copies.memory import MemoryState
 from kaflow_engine.state.copies.pending import PendingState
-from kaflow_engine.state.copies.rocks import open_copy
+from kaflow_engine.state.copies.rocks_open import open_copy
 from kaflow_engine.state.log.changes import to_changes
 from kaflow_engine.state.reader import StateReader, StateRef
 from tests.property.seeds import ALL

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from tempfile import mkdtemp, mkstemp
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark import SparkContext, SparkFiles
@@ -80,11 +81,17 @@ class InFiles:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+_IN_FILES: "WeakKeyDictionary[SparkContext, bool]" = WeakKeyDictionary()
+"""Asked once: Spark copies its configuration with hundreds of calls, a sixth of a batch's time."""
+
+
 def carrier_of(spark: SparkContext) -> Carrier:
     """Return what carries rows between the tasks of one job.
 
     Through Spark each byte is copied in and out of its JVM, which takes as long as to decode it.
     Files are not encrypted, so that one who asks Spark to encrypt what it exchanges gets that.
     """
-    encrypted = spark.getConf().get("spark.io.encryption.enabled", "false") == "true"
-    return InFiles.begin() if is_local(str(spark.master)) and not encrypted else ThroughSpark()
+    if spark not in _IN_FILES:
+        encrypted = spark.getConf().get("spark.io.encryption.enabled", "false") == "true"
+        _IN_FILES[spark] = is_local(str(spark.master)) and not encrypted
+    return InFiles.begin() if _IN_FILES[spark] else ThroughSpark()

@@ -23,7 +23,8 @@ from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan
 from kaflow_engine.runtime.source.offsets import empty_ranges, size_of
 from kaflow_engine.runtime.takeover.restore import RESTORED
 from kaflow_engine.state.copies.copies import ready_copy
-from kaflow_engine.state.copies.rocks import RocksCopy, open_copy, wipe
+from kaflow_engine.state.copies.rocks import RocksCopy
+from kaflow_engine.state.copies.rocks_open import open_copy, wipe
 from kaflow_engine.state.copies.snapshots import complete_snapshot, load_snapshot, take_snapshot
 from kaflow_engine.state.log.batch_log import (
     FIRST,

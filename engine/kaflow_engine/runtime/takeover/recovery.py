@@ -21,7 +21,7 @@ from kaflow_engine.runtime.source.history_files import check_unchanged
 from kaflow_engine.runtime.source.offsets import at_most, only, reaches, unread
 from kaflow_engine.runtime.takeover.recut import recut
 from kaflow_engine.runtime.takeover.restore import RESTORED
-from kaflow_engine.state.copies.rocks import wipe
+from kaflow_engine.state.copies.rocks_open import wipe
 from kaflow_engine.state.log.batch_log import BatchLog, Offsets, StateRecord
 from kaflow_engine.state.storage.copy_location import COPIES
 from kaflow_engine.telemetry.progress import RunState

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from kaflow_engine.state.reader import Entries, Scanned, StateReader
 
 
@@ -18,6 +20,11 @@ class TimedReader:
         """Return the value of each key, None where there is none; any order, repeats allowed."""
         with self.timed():
             return self.reader.get(keys)
+
+    def read(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """Return the value of each key, null where there is none; each key once, in any order."""
+        with self.timed():
+            return self.reader.read(keys)
 
     def scan(self, prefixes: Sequence[bytes]) -> Scanned:
         """Return all entries whose key starts with one of the prefixes."""

@@ -8,7 +8,8 @@ from typing import Literal
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies.copies import EMPTY, catch_up
-from kaflow_engine.state.copies.rocks import RocksCopy, open_copy, wipe
+from kaflow_engine.state.copies.rocks import RocksCopy
+from kaflow_engine.state.copies.rocks_open import open_copy, wipe
 from kaflow_engine.state.copies.snapshots import restore
 from kaflow_engine.state.hints import FROM_BACKUP
 from kaflow_engine.state.log.batch_log import BatchLog

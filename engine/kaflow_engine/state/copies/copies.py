@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.state.copies.rocks import RocksCopy, open_copy, wipe
+from kaflow_engine.state.copies.rocks import RocksCopy
+from kaflow_engine.state.copies.rocks_open import open_copy, wipe
 from kaflow_engine.state.copies.snapshots import restore, snapshot_batches
 from kaflow_engine.state.hints import NEW_ID_REPEATS
 from kaflow_engine.state.log.batch_log import FIRST, BatchLog

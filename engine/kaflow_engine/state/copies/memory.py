@@ -28,6 +28,10 @@ class MemoryState:
         """Return the value of each key, None where there is none."""
         return list(map(self._entries.get, keys))
 
+    def read(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """Return the value of each key, null where there is none."""
+        return pa.array(self.get(keys.to_pylist()), pa.binary())
+
     def scan(self, prefixes: Sequence[bytes]) -> Scanned:
         """Return all entries whose key starts with one of the prefixes."""
         index: list[int] = []

@@ -11,11 +11,15 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pyarrow as pa
+
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies.copies import changed_in, ready_copy
+from kaflow_engine.state.copies.known import Known
 from kaflow_engine.state.copies.pending import PendingState
-from kaflow_engine.state.copies.rocks import RocksCopy, open_copy
+from kaflow_engine.state.copies.rocks import RocksCopy
 from kaflow_engine.state.copies.rocks_errors import damage_mark
+from kaflow_engine.state.copies.rocks_open import open_copy
 from kaflow_engine.state.log.batch_log import BatchLog
 from kaflow_engine.state.log.changes import read_changes
 from kaflow_engine.state.reader import CopySize, Entries, Scanned, StateRef
@@ -36,7 +40,7 @@ class OpenCopy:
     def __init__(self, copy: RocksCopy, mark: object, applied: int) -> None:
         self.mark, self.ref = mark, copy.ref
         self._copy, self._behind, self._applied = copy, applied, applied
-        self._pending = PendingState(copy)
+        self._pending = PendingState(Known(copy))
         self._changes = self._bytes = 0
 
     @property
@@ -71,6 +75,10 @@ class OpenCopy:
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """See `StateReader`."""
         return self._pending.get(keys)
+
+    def read(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """See `StateReader`."""
+        return self._pending.read(keys)
 
     def scan(self, prefixes: Sequence[bytes]) -> Scanned:
         """See `StateReader`."""

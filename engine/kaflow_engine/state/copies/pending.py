@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaflow_engine.state.log.changes import change_lists
 from kaflow_engine.state.reader import Entries, Scanned, StateReader, successor
@@ -40,6 +41,17 @@ class PendingState:
         below = [key for key in keys if key not in changed]
         found = dict(zip(below, self._below.get(below), strict=True)) if below else {}
         return [changed[key] if key in changed else found[key] for key in keys]
+
+    def read(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """Return the value of each key, null where there is none."""
+        found = self._below.read(keys)
+        if not self._changed:
+            return found
+        names, values = (
+            pa.array(list(each), pa.binary()) for each in (self._changed, self._changed.values())
+        )
+        at = pc.index_in(keys, value_set=names)
+        return pc.if_else(at.is_valid(), values.take(at), found)
 
     def scan(self, prefixes: Sequence[bytes]) -> Scanned:
         """Return all entries whose key starts with one of the prefixes."""

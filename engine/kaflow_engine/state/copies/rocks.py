@@ -1,7 +1,6 @@
 """A RocksDB copy of one state partition; what it lacks or loses is applied again."""
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -12,19 +11,23 @@ from typing import Any, Self, cast
 
 import pyarrow as pa
 import rocksdict
-from rocksdict import AccessType, Rdict, ReadOptions, WriteBatch
+from rocksdict import Rdict, ReadOptions, WriteBatch
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies.rocks_errors import (
-    damage_mark,
     damaged,
-    is_locked,
     telling,
-    translate,
 )
-from kaflow_engine.state.copies.rocks_options import COMPACT_AT, copy_options, until, write_options
+from kaflow_engine.state.copies.rocks_options import COMPACT_AT, until, write_options
 from kaflow_engine.state.log.changes import change_lists
-from kaflow_engine.state.reader import CopySize, Entries, Scanned, StateRef, successor
+from kaflow_engine.state.reader import (
+    CopySize,
+    Entries,
+    Scanned,
+    StateRef,
+    read_in_order,
+    successor,
+)
 
 _META = b""  # sorts before every state key, none of which is empty
 _FIRST_KEY = b"\x00"
@@ -88,6 +91,10 @@ class RocksCopy:
         found = dict(zip(ordered, values, strict=True))
         return [found[key] for key in keys]
 
+    def read(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """Return the value of each key, null where there is none; each key once."""
+        return read_in_order(self.get, keys)
+
     def scan(self, prefixes: Sequence[bytes]) -> Scanned:
         """Return all entries whose key starts with one of the prefixes."""
         index: list[int] = []
@@ -115,9 +122,8 @@ class RocksCopy:
                 "list[tuple[bytes, bytes]]",
                 list(islice(self._db.items(from_key=first, read_opt=options), most)),
             )
-            if most is not None and len(pairs) == most:
-                return Entries([key for key, _ in pairs], [value for _, value in pairs])
-            self._assert_end(pairs[-1][0] if pairs else None, first, options)
+            if most is None or len(pairs) < most:
+                self._assert_end(pairs[-1][0] if pairs else None, first, options)
         return Entries([key for key, _ in pairs], [value for _, value in pairs])
 
     def apply(self, changes: pa.Table, batch: int) -> None:
@@ -244,56 +250,6 @@ class RocksCopy:
 
     def _property(self, name: str) -> int:
         return self._db.property_int_value(f"rocksdb.{name}") or 0
-
-
-def open_copy(
-    path: Path, ref: StateRef, *, to_read: bool = False, wait_s: float = 30.0
-) -> RocksCopy:
-    """Open, or create, the copy in a directory; close it, or use it in a `with`.
-
-    Args:
-        path: Its directory.
-        ref: The state it should hold; whether it does, `foreign` tells.
-        to_read: Only to read what is there: others may have it open as well.
-        wait_s: How long to wait for another process that has it open.
-
-    Raises:
-        Damaged: It cannot be read; `wipe` it and build it again.
-        StateError: It is still open elsewhere, or the disk is full or forbidden.
-    """
-    if damage_mark(path).exists():
-        raise damaged(path)
-    db = _open(path, time.monotonic() + wait_s, to_read)
-    try:
-        return RocksCopy(path, ref, db)
-    except BaseException:
-        db.close()
-        raise
-
-
-def wipe(path: Path) -> None:
-    """Remove a copy that is closed."""
-    shutil.rmtree(path, ignore_errors=True)
-    damage_mark(path).unlink(missing_ok=True)
-
-
-def _open(path: Path, deadline: float, to_read: bool) -> Rdict:
-    access = AccessType.read_only() if to_read else AccessType.read_write()
-    pause = 0.01
-    while True:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return Rdict(str(path), copy_options(), access_type=access)
-        except Exception as error:  # rocksdict raises nothing narrower
-            if not is_locked(error):
-                raise translate(path, error) from error
-            if time.monotonic() > deadline:
-                raise StateError(
-                    f"state copy '{path}' is still open in another process",
-                    hint=f"stop the earlier run's process: `fuser {path}/LOCK` names it",
-                ) from error
-        time.sleep(pause)
-        pause = min(pause * 2, 0.25)
 
 
 def _ascend(keys: Sequence[bytes]) -> bool:

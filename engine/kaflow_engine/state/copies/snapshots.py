@@ -14,7 +14,8 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from kaflow_engine.state.copies.rocks import RocksCopy, open_copy
+from kaflow_engine.state.copies.rocks import RocksCopy
+from kaflow_engine.state.copies.rocks_open import open_copy
 from kaflow_engine.state.log.batch_log import BatchLog
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.store import Damaged, Foreign, NameMissing, Store
