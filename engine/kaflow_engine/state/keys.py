@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.state.binary_columns import fixed, joined
+from kaflow_engine.state.binary_columns import Items, fixed, heads, joined, pieces
 from kaflow_engine.state.reader import successor
 
 DUE = 0xFF
 """The side byte of the index by due time; sides of entries are smaller."""
 
 _HEAD = np.dtype([("side", "u1"), ("length", ">u4")])
+_ENTRY = np.dtype([("shard", "u1"), *_HEAD.descr])
 _DUE = np.dtype([("side", "u1"), ("due", ">u8")])
 _BIAS = 1 << 63
 _MAX = (1 << 64) - 1
@@ -58,6 +59,17 @@ def split_entry(key: bytes) -> tuple[bytes, int, bytes]:
     """Return shard key, side and suffix of an entry's key."""
     end = 6 + int.from_bytes(key[2:6], "big")
     return key[:1] + key[6:end], key[1], key[end:]
+
+
+def split_entries(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Items, pa.BinaryArray]:
+    """Return shard keys, sides and suffixes of many keys of entries, as `split_entry` does."""
+    head = heads(keys, _ENTRY)
+    lengths = head["length"].astype(np.int64)
+    starts = np.full(len(keys), _ENTRY.itemsize, np.int64)
+    own = pieces(keys, starts, lengths)
+    behind = starts + lengths
+    suffixes = pieces(keys, behind, pc.binary_length(keys).to_numpy() - behind)
+    return joined(pc.binary_slice(keys, 0, 1), own), head["side"], suffixes
 
 
 def due_key(shard: int, due_ms: int, entry: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Rows that wait leave alike, whether tables are made for them or not."""
+"""Rows leave a join that looks up alike, whether tables are made for them or not."""
 
 # pyright: basic
 
@@ -13,6 +13,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.join import keyed_join
+from kaflow_engine.operators.join.direct.lookup_join import Settled
 from kaflow_engine.operators.join.direct.release import Released, release
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.testing.local.executor import LocalPipeline
@@ -35,6 +36,7 @@ FAILS += "FROM events e LEFT JOIN profiles p ON e.id = p.id"
 FILTERED = ONE + " WHERE p.tier <> '3'"
 TOMBSTONE, VALUES = 7, {6: "no number"}
 PLANS = {
+    "at once": (TWO.format(join="LEFT JOIN"), {}),
     "left": (ONE.format(join="LEFT JOIN"), WAITS),
     "inner": (ONE.format(join="JOIN"), {"type": "smart", "on_expiry": "dead_letter"}),
     "two": (TWO.format(join="LEFT JOIN"), BOTH),
@@ -42,32 +44,42 @@ PLANS = {
     "fails": (FAILS, {"type": "smart", "require": ["n"], "on_expiry": "drop"}),
 }
 
+NEEDED = {"at once": ()}
+"""Nothing waits there."""
+
 
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("seed", range(2))
-def test_rows_that_wait_leave_as_with_tables(name, seed, monkeypatch):
+def test_rows_leave_as_with_tables(name, seed, monkeypatch):
     counts = Counter()
 
-    def counting(work, here, counters):
-        found = release(work, here, counters)
+    def counting(work, moved, settled, counters):
+        found = release(work, moved, settled, counters)
+        counts["pending"] += settled.pending.num_rows
         counts["released"] += sum(table.num_rows for table in found.rows)
         return found
 
     monkeypatch.setattr(keyed_join, "release", counting)
     found = outcome(name, seed)
-    monkeypatch.setattr(keyed_join, "release", all_with_tables)
+    monkeypatch.setattr(keyed_join, "settle_at_once", nothing_at_once)
+    monkeypatch.setattr(keyed_join, "release", nothing_released)
     assert found == outcome(name, seed)
-    assert counts["released"]
+    assert all(counts[each] for each in NEEDED.get(name, ("pending", "released")))
 
 
-def all_with_tables(work, here, counters):
-    return Released(rows=[], left=here, done=pa.array([], pa.binary()))
+def nothing_at_once(work, here, moved, counters):
+    return Settled(rows=[], left=here, pending=here.slice(0, 0))
+
+
+def nothing_released(work, moved, settled, counters):
+    return Released(rows=[], left=settled.left, done=pa.array([], pa.binary()))
 
 
 def outcome(name, seed):
     """Rows in order, counters and watermarks of some batches."""
     query, emission = PLANS[name]
-    spec = {"name": "p", "query": query, "emission": emission, "partitions": 2}
+    spec = {"name": "p", "query": query, "partitions": 2}
+    spec |= {"emission": emission} if emission else {}
     spec["output"] = {"topic": "out", "format": "json", "key": "id"}
     spec["dead_letters"] = {"topic": "out.dead"}
     spec["state"] = {"dimensions": [t for t in ("profiles", "limits") if t in query]}

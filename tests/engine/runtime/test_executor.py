@@ -1,5 +1,6 @@
 import os
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pyarrow.compute as pc
 import pytest
@@ -10,11 +11,13 @@ from kaflow_engine.runtime.batch.task_metrics import changes_of
 from kaflow_engine.runtime.case_executor import CaseSession
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import TaskFailed, to_error
+from kaflow_engine.runtime.jobs import records as records_module
 from kaflow_engine.runtime.jobs.executor import (
     SMALL,
     Shipment,
     execute_batch,
 )
+from kaflow_engine.runtime.jobs.jobs import RangeJob
 from kaflow_engine.runtime.jobs.records import InTasks, no_records, records_of_table
 from kaflow_engine.runtime.jobs.resident import ResidentTask
 from kaflow_engine.runtime.tasks.settings import TaskSettings
@@ -67,6 +70,30 @@ def test_a_single_range_needs_no_exchange(spark, tmp_path):
     assert one.report.counters == two.report.counters == {"emitted": 3000, "read": 3000}
     for slot in range(plan.partitions):  # the rows of a marker, and their order
         found = [done.output.filter(pc.equal(done.output["slot"], slot)) for done in (one, two)]
+        assert found[0].num_rows
+        assert found[0].equals(found[1])
+
+
+def test_many_ranges_are_read_by_few_tasks(spark, tmp_path, monkeypatch):
+    widths = []
+
+    def over(context, reads, task):
+        widths.append(len(reads))
+        return RangeJob.over(context, reads, task)
+
+    monkeypatch.setattr(records_module, "RangeJob", Mock(over=over))
+
+    def execute(count):
+        size = -(-EVENTS.num_rows // count)
+        slices = (EVENTS.slice(n * size, size) for n in range(count))
+        reads = tuple(each.to_batches for each in slices)
+        return execute_batch(InTasks(spark, reads), CONTEXT, shipment(tmp_path), SMALL + 1, 2)
+
+    few, many = execute(3), execute(11)
+    assert widths == [3, 4]
+    assert few.report.counters == many.report.counters == {"emitted": 3000, "read": 3000}
+    for slot in range(PLAN.partitions):
+        found = [done.output.filter(pc.field("slot") == slot) for done in (few, many)]
         assert found[0].num_rows
         assert found[0].equals(found[1])
 

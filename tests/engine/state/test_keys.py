@@ -42,3 +42,16 @@ def test_an_infinite_limit_takes_everything_of_the_shard():
     assert len(state.range(*keys.due_range(255, (1 << 63) - 1)).keys) == 1
     assert len(state.range(*keys.due_range(254, 1 << 70)).keys) == 1
     assert state.range(*keys.due_range(255, -(1 << 70))).keys == []
+
+
+def test_many_entries_are_taken_apart_as_each_is():
+    names = [
+        keys.entry_key(b"\x09join", 3, b"suffix"),
+        keys.entry_key(b"\xff", 100),
+        keys.entry_key(b"\x00" + bytes(300), 0, b"\x00"),
+    ]
+    owners, sides, suffixes = keys.split_entries(pa.array(names, pa.binary()))
+    found = zip(owners.to_pylist(), sides.tolist(), suffixes.to_pylist(), strict=True)
+    assert list(found) == [keys.split_entry(name) for name in names]
+    none = keys.split_entries(pa.array([], pa.binary()))
+    assert [len(each) for each in none] == [0, 0, 0]

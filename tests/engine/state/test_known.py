@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.state.copies import known
-from kaflow_engine.state.copies.known import Known
+from kaflow_engine.state.copies.known import Known, Room
 from kaflow_engine.state.copies.memory import MemoryState
 
 ENTRIES = {b"k%02d" % n: b"v%d" % n for n in range(0, 100, 2)}
@@ -45,7 +44,7 @@ def read(reader: Known, asked: list[bytes]) -> None:
 )
 def test_a_copy_is_asked_once_for_each_key(calls: list[list[int]], asked: list[list[int]]):
     copy = Asked()
-    reader = Known(copy)
+    reader = Known(copy, Room())
     for each in calls:
         read(reader, keys(*each))
     assert copy.seen == [keys(*each) for each in asked]
@@ -58,13 +57,21 @@ def test_a_copy_is_asked_once_for_each_key(calls: list[list[int]], asked: list[l
         pytest.param([[1, 2, 3, 4], [5, 6, 7], [1, 8, 9], [1, 2]], [1, 2], id="of no more use"),
     ],
 )
-def test_no_more_stays_than_fits(
-    calls: list[list[int]], last: list[int], monkeypatch: pytest.MonkeyPatch
-):
+def test_no_more_stays_than_fits(calls: list[list[int]], last: list[int]):
     """The first call fits in, the second does not."""
-    monkeypatch.setattr(known, "_MOST_BYTES", 60)
-    copy = Asked()
-    reader = Known(copy)
+    copy, room = Asked(), Room(70)
+    reader = Known(copy, room)
     for each in calls:
         read(reader, keys(*each))
+        assert room.left >= 0
     assert copy.seen[-1] == keys(*last)
+    reader.forget()
+    assert room.left == 70
+
+
+def test_what_one_copy_knows_another_has_no_room_for():
+    copies, room = (Asked(), Asked()), Room(70)
+    first, second = (Known(copy, room) for copy in copies)
+    for reader in (first, first, second, second):
+        read(reader, keys(1, 2, 3, 4))
+    assert [len(copy.seen) for copy in copies] == [1, 2]

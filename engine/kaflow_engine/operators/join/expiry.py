@@ -2,7 +2,9 @@
 
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaflow_engine.operators.join.emit import FATES, dead_letters, fates, leave
 from kaflow_engine.operators.join.interval_join import add_waiting, combine_stored, load_matches
@@ -11,7 +13,7 @@ from kaflow_engine.operators.join.row_codec import (
     Stored,
     read_drivers,
     row_table,
-    stored_ts,
+    stored_times,
     waited,
 )
 from kaflow_engine.operators.join.settle import settle
@@ -29,7 +31,7 @@ from kaflow_engine.operators.outcomes.outcomes import (
 )
 from kaflow_engine.operators.row_errors.dead_letters import expiry_letter
 from kaflow_engine.operators.rows.schemas import EXCHANGE
-from kaflow_engine.state.keys import entry_keys, split_entry
+from kaflow_engine.state.keys import entry_keys, split_entries
 
 _RECORDS = EXCHANGE.append(pa.field("pos", pa.int64())).append(pa.field("rn", pa.int64()))
 """Table r, which has no rows when the time of others is up."""
@@ -48,14 +50,12 @@ def expire(work: JoinWorkspace, counters: Counter[str], *, looks: bool = False) 
     if not looks and not work.batch.may_be_due(work.chain.number):
         return []
     found: list[pa.Table] = []
-    for entries in work.state.due(work.horizon):
-        found += _expire(work, entries, counters)
+    for dues in work.state.take_due(work.horizon):
+        found += _expire(work, dues.entries, counters)
     return found
 
 
-def _expire(
-    work: JoinWorkspace, entries: list[tuple[int, bytes]], counters: Counter[str]
-) -> list[pa.Table]:
+def _expire(work: JoinWorkspace, entries: pa.BinaryArray, counters: Counter[str]) -> list[pa.Table]:
     due = _take(work, entries)
     if not due.drivers.num_rows:
         return []
@@ -88,29 +88,27 @@ def _expire(
     return found
 
 
-def _take(work: JoinWorkspace, entries: list[tuple[int, bytes]]) -> Stored:
+def _take(work: JoinWorkspace, due: pa.BinaryArray) -> Stored:
     """Read and delete what is due, with all that hangs on it."""
-    state = work.state
-    found: list[tuple[bytes | None, bytes, bytes]] = []
-    waiting: list[bool] = []
-    gone: list[bytes] = []
-    ttls = {i: work.join.sides[i].ttl for i in work.events}
-    values = state.values([entry for _, entry in entries])
-    for (_, entry), value in zip(entries, values, strict=True):
-        key, side, suffix = split_entry(entry)
-        if value is not None:
-            due = stored_ts(value) + ttls.get(side, work.driving.ttl)
-            if due >= work.horizon:  # the TTL has grown since
-                state.postpone(entry, due)
-                continue
-        gone.append(entry)
-        if side in (DRIVER, KEYLESS, WAITING) and value is not None:
-            found.append((None if side == KEYLESS else key, suffix, value))
-            waiting.append(side == WAITING)
-    state.remove(gone)
-    keys, suffixes, kept = zip(*found, strict=True) if found else ((), (), ())
-    drivers = read_drivers(work.identity, work.driving.ttl, -1, keys, suffixes, kept)
-    rows = drivers.select(["did", "suffix", "extra"]).filter(pa.array(waiting, pa.bool_()))
+    found = work.state.read(due)
+    there = found.is_valid()
+    due, values = due.filter(there), found.drop_null()
+    keys, sides, suffixes = split_entries(due)
+    dues = stored_times(values)
+    for side in np.unique(sides).tolist():
+        ttl = work.join.sides[side].ttl if side in work.events else work.driving.ttl
+        dues[sides == side] += ttl
+    over = dues < work.horizon  # else the TTL has grown since
+    for place in np.flatnonzero(~over).tolist():
+        work.state.postpone(due[place].as_py(), int(dues[place]))
+    work.state.remove(due.filter(pa.array(over)))
+    kept = pa.array(over & np.isin(sides, (DRIVER, KEYLESS, WAITING)))
+    keyless, waiting = (pa.array(sides == side).filter(kept) for side in (KEYLESS, WAITING))
+    keys = pc.if_else(keyless, None, keys.filter(kept))
+    drivers = read_drivers(
+        work.identity, work.driving.ttl, -1, keys, suffixes.filter(kept), values.filter(kept)
+    )
+    rows = drivers.select(["did", "suffix", "extra"]).filter(waiting)
     drivers = drivers.drop_columns("extra")
     if work.retains and work.can_wait:
         rows = pa.concat_tables([rows, _take_waiting(work, drivers)])

@@ -13,6 +13,7 @@ from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.handover import HandOn
 from kaflow_engine.operators.join.direct.lookup_join import only_looks_up, settle_at_once
+from kaflow_engine.operators.join.direct.moved import moved_by
 from kaflow_engine.operators.join.direct.release import release
 from kaflow_engine.operators.join.emit import fates, leave, lookups
 from kaflow_engine.operators.join.expiry import expire
@@ -101,14 +102,17 @@ def _run(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> list[pa
 
 
 def _taken(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> list[pa.Table]:
-    found, rest = settle_at_once(work, here, counters)
+    found: list[pa.Table] = []
+    left = here
     done: frozenset[bytes] = frozenset()
-    if rest.num_rows and only_looks_up(work):
-        released = release(work, rest, counters)
-        found += released.rows
-        rest, done = released.left, frozenset(released.done.to_pylist())
-    if rest.num_rows:
-        found += _records(work, rest, counters, done)
+    if only_looks_up(work):
+        moved = moved_by(here)
+        settled = settle_at_once(work, here, moved, counters)
+        released = release(work, moved, settled, counters)
+        found = [*settled.rows, *released.rows]
+        left, done = released.left, frozenset(released.done.to_pylist())
+    if left.num_rows:
+        found += _records(work, left, counters, done)
     store_versions(work, here)
     return found
 

@@ -41,6 +41,8 @@ _HEAD = np.dtype(
 
 _ORDER = np.dtype([(name, "<i8") for name in ("batch", "time", "part", "off")])
 _EVENT = np.dtype([("ts", "<i8"), ("order", _ORDER)])
+_TIME = np.dtype([("ts", "<i8")])
+"""The head of both."""
 _PLACE = np.dtype([("part", ">u4"), ("off", ">i8")])
 _NO_PLACE = b"\xff" * _PLACE.itemsize
 
@@ -55,9 +57,9 @@ class Stored:
     """Waiting or emitted rows: did, suffix, and `extra`, which `row_table` takes apart."""
 
 
-def stored_ts(value: bytes) -> int:
-    """Return the event time with which a driving record, or one of an event side, is kept."""
-    return int.from_bytes(value[:8], "little", signed=True)
+def stored_times(values: pa.BinaryArray) -> Items:
+    """Return the event times with which driving records, or those of event sides, are kept."""
+    return heads(values, _TIME)["ts"].astype(np.int64)
 
 
 def driver_values(rows: pa.Table, extra: pa.BinaryArray | None = None) -> pa.BinaryArray:
@@ -137,9 +139,9 @@ def read_drivers(
     identity: Identity,
     ttl: int,
     first_did: int,
-    keys: Sequence[bytes | None],
-    suffixes: Sequence[bytes],
-    values: Sequence[bytes],
+    keys: Sequence[bytes | None] | pa.BinaryArray,
+    suffixes: Sequence[bytes] | pa.BinaryArray,
+    values: Sequence[bytes] | pa.BinaryArray,
 ) -> pa.Table:
     """Decode kept driving records.
 

@@ -35,6 +35,10 @@ SMALL = 20_000
 _SOON_READ = ("json", "raw")
 """Formats of values that are read faster than an exchange takes."""
 
+_READING = 2
+"""Tasks that read, for each that runs at once: more take longer to begin than they spare waiting,
+fewer hold more records."""
+
 ALL_TASKS = -1
 """In place of SMALL: several tasks also without any records, as tables may be large."""
 
@@ -96,7 +100,7 @@ def execute_batch(
     if resident is not None:
         resident.leave()  # all slots are wanted
     width = min(tasks, plan.partitions)
-    job = in_several(records, partial(first_task, data, batch, width))
+    job = in_several(records, partial(first_task, data, batch, width), _READING * tasks)
     for level in range(1, last_level(plan) + 1):
         job = job.exchanged(width, partial(level_task, data, batch, level, width))
     return executed(job.collect())

@@ -62,11 +62,18 @@ def in_resident(records: InTasks, task: First) -> Asked:
     return partial(over_ranges, together(records.reads), task)
 
 
-def in_several(records: Records, task: First) -> Job:
-    """Return a job with a task for each source partition, and for none at all."""
+def in_several(records: Records, task: First, most: int) -> Job:
+    """Return a job with a task for each source partition, and for none at all.
+
+    Args:
+        records: Of a frame, each partition has a task.
+        task: What runs over the records of each.
+        most: Tasks over ranges, at most; with fewer, each has several.
+    """
     if isinstance(records, DataFrame):
         return FrameJob.over(records, task)
-    reads: Sequence[Sequence[RangeRead]] = [[read] for read in records.reads] or [[]]
+    count = max(min(len(records.reads), most), 1)
+    reads = [together(records.reads[number::count]) for number in range(count)]
     return RangeJob.over(records.spark.sparkContext, reads, task)
 
 

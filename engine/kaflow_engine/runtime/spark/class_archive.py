@@ -21,6 +21,8 @@ _KEPT = 6
 """Archives that stay; each is about 150 MB."""
 _SECONDS = 180
 _QUIET = "-Xlog:disable"  # that an archive does not fit is no news for a person
+_IN_PLACE = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
+"""Where the archive was made to lie; elsewhere each of its pages is copied to be corrected."""
 _recorded: dict[Path, Path] = {}
 
 
@@ -43,7 +45,9 @@ def archive_options(archive: Path) -> Sequence[str]:
     """Return the options of a JVM that uses an archive, or makes it; none where there is none."""
     if (made := _recorded.get(archive)) is not None:
         return (_QUIET, f"-XX:ArchiveClassesAtExit={made}")
-    return (_QUIET, f"-XX:SharedArchiveFile={archive}") if archive.exists() else ()
+    if not archive.exists():
+        return ()
+    return (_QUIET, *_IN_PLACE, f"-XX:SharedArchiveFile={archive}")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies.copies import changed_in, ready_copy
-from kaflow_engine.state.copies.known import Known
+from kaflow_engine.state.copies.known import Known, Room
 from kaflow_engine.state.copies.pending import PendingState
 from kaflow_engine.state.copies.rocks import RocksCopy
 from kaflow_engine.state.copies.rocks_errors import damage_mark
@@ -37,10 +37,11 @@ _MOST_OPEN = 64
 class OpenCopy:
     """A copy that is open to be read, and the changes that it does not have yet."""
 
-    def __init__(self, copy: RocksCopy, mark: object, applied: int) -> None:
+    def __init__(self, copy: RocksCopy, mark: object, applied: int, room: Room) -> None:
         self.mark, self.ref = mark, copy.ref
         self._copy, self._behind, self._applied = copy, applied, applied
-        self._pending = PendingState(Known(copy))
+        self._known = Known(copy, room)
+        self._pending = PendingState(self._known)
         self._changes = self._bytes = 0
 
     @property
@@ -70,6 +71,7 @@ class OpenCopy:
 
     def close(self) -> None:
         """Close the copy; nothing was written to it."""
+        self._known.forget()
         self._copy.close(settle=False)
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -99,6 +101,7 @@ class OpenCopies:
 
     def __init__(self) -> None:
         self._open: OrderedDict[Path, OpenCopy] = OrderedDict()
+        self._room = Room()
 
     @contextmanager
     def reading(
@@ -125,7 +128,7 @@ class OpenCopies:
         if found is not None and (found.mark != mark or found.ref != ref or found.applied > upto):
             found.close()
             found = None
-        found = found or _opened(path, ref, upto, mark)
+        found = found or _opened(path, ref, upto, mark, self._room)
         if found is None:
             return None
         with suppress(Damaged):  # then the copy may have what the log lacks
@@ -150,7 +153,7 @@ def _mark(path: Path) -> object:
     return None if damage_mark(path).exists() else (about.st_ino, about.st_mtime_ns)
 
 
-def _opened(path: Path, ref: StateRef, upto: int, mark: object) -> OpenCopy | None:
+def _opened(path: Path, ref: StateRef, upto: int, mark: object, room: Room) -> OpenCopy | None:
     if mark is None:
         return None
     try:
@@ -162,4 +165,4 @@ def _opened(path: Path, ref: StateRef, upto: int, mark: object) -> OpenCopy | No
     if copy.foreign or copy.applied is None or copy.applied > upto or _mark(path) != mark:
         copy.close(settle=False)
         return None
-    return OpenCopy(copy, mark, copy.applied)
+    return OpenCopy(copy, mark, copy.applied, room)

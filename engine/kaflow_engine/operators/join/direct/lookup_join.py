@@ -1,10 +1,11 @@
 """Driving rows that one look at the dimensions settles: they are sent on, or wait, without tables.
 
-Such are the rows of keys under which the batch brings no dimension record, in a join over
-current dimension values only. All others take the long way in `keyed_join`.
+Such are the rows of a join over current dimension values only, unless the batch brings their key
+several dimension records, or one at their own place. All others take the long way in `keyed_join`.
 """
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,15 @@ import pyarrow.compute as pc
 
 from kaflow_engine.flow.edges import Rows
 from kaflow_engine.formats.pick import keep
+from kaflow_engine.operators.join.direct.moved import (
+    AMONG,
+    BEFORE,
+    BEHIND,
+    Mask,
+    Moved,
+    Stands,
+    stands,
+)
 from kaflow_engine.operators.join.emit import leave
 from kaflow_engine.operators.join.retain import keep_waiting
 from kaflow_engine.operators.join.temporal_join import current_texts
@@ -19,46 +29,59 @@ from kaflow_engine.operators.join.workspace import JoinWorkspace
 from kaflow_engine.operators.outcomes.outcomes import count_fates
 from kaflow_engine.operators.row_errors.quarantine import guarded
 from kaflow_engine.operators.rows.layout import join_rows
-from kaflow_engine.operators.rows.schemas import DRIVING, SIDE
+from kaflow_engine.operators.rows.schemas import DRIVING
 
-Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What became of rows at their own places."""
+
+    rows: list[pa.Table]
+    """Travelling rows, schema EXCHANGE."""
+    left: pa.Table
+    """Rows of the join that take another way."""
+    pending: pa.Table
+    """Rows of the join that wait already when the record of their key comes."""
 
 
 def settle_at_once(
-    work: JoinWorkspace, here: pa.Table, counters: Counter[str]
-) -> tuple[list[pa.Table], pa.Table]:
+    work: JoinWorkspace, here: pa.Table, moved: Moved, counters: Counter[str]
+) -> Settled:
     """Send on the rows that are complete, and keep those that are not for later batches.
 
     Args:
         work: The join; no table is needed.
         here: The join's rows, schema EXCHANGE.
+        moved: The dimension records among them.
         counters: Takes the classes of the rows.
-
-    Returns:
-        Travelling rows, and the rows of `here` that are left.
     """
+    nothing = here.slice(0, 0)
     if not can_settle_at_once(work):
-        return [], here
-    easy = _easy(work, here)
-    rows = _looked_up(work, keep(here, easy))
-    if not rows.num_rows:
-        return [], here
-    counted = rows["counted"]
-    left = pc.invert(easy)
+        return Settled(rows=[], left=here, pending=nothing)
+    standing = stands(here, moved)
+    easy = _easy(work, here, standing)
+    if not easy.any():
+        return Settled(rows=[], left=here, pending=nothing)
+    standing = standing[easy]
+    some = keep(here, pa.array(easy))
+    rows = _looked_up(work, some, moved, standing)
+    counted, pending = rows["counted"], nothing
+    left = ~easy
     if work.can_wait:
         complete, failed = complete_rows(work, rows)
         waits = ~complete & ~failed & _may_wait(work, rows)
-        _wait(work, rows.filter(pa.array(waits)), counters)
-        back = left.to_numpy(zero_copy_only=False).copy()
-        back[np.flatnonzero(~back)] = ~complete & ~waits
-        left, rows = pa.array(back), keep(rows, pa.array(complete))
+        early = waits & (standing == BEFORE)
+        wait(work, rows.filter(pa.array(waits & ~early)), counters)
+        pending = some.filter(pa.array(early))
+        left[np.flatnonzero(easy)] = ~complete & ~waits
+        rows = keep(rows, pa.array(complete))
     elif not work.driving.waits:
         complete, _ = complete_rows(work, rows)
         counters["filtered"] += pc.sum(counted.filter(pa.array(~complete))).as_py() or 0
         rows = keep(rows, pa.array(complete))
     outcome = leave(work, rows)
     count_fates(counters, outcome.fates, counted)
-    return [outcome.rows], here.filter(left)
+    return Settled(rows=[outcome.rows], left=here.filter(pa.array(left)), pending=pending)
 
 
 def can_settle_at_once(work: JoinWorkspace) -> bool:
@@ -76,18 +99,15 @@ def only_looks_up(work: JoinWorkspace) -> bool:
     return current and not (work.final or work.driving.reemit or work.ledger is not None)
 
 
-def _easy(work: JoinWorkspace, here: pa.Table) -> pa.BooleanArray:
-    """Which rows are driving rows that come for the first time, under untouched keys."""
+def _easy(work: JoinWorkspace, here: pa.Table, standing: Stands) -> Mask:
+    """Which rows are driving rows that come for the first time, and see one value of each side."""
     easy = pc.and_not(
         pc.equal(here["kind"], DRIVING),
         pc.fill_null(pc.or_kleene(here["doomed"], here["forced"]), False),
     )
     if isinstance(work.join.rows, Rows) and not work.of_groups:
         easy = pc.and_(easy, _fresh(work, here))
-    if work.moved:
-        touched = here.filter(pc.equal(here["kind"], SIDE))["key"].combine_chunks()
-        easy = pc.and_not(easy, pc.is_in(here["key"], value_set=touched))
-    return easy.combine_chunks()
+    return easy.to_numpy() & (standing != AMONG)
 
 
 def _fresh(work: JoinWorkspace, here: pa.Table) -> pa.ChunkedArray:
@@ -100,19 +120,18 @@ def _fresh(work: JoinWorkspace, here: pa.Table) -> pa.ChunkedArray:
     return pc.fill_null(pc.and_(own, same), False)
 
 
-def _looked_up(work: JoinWorkspace, rows: pa.Table) -> pa.Table:
-    """Return rows as `leave` wants them, with the current value of each side."""
+def _looked_up(work: JoinWorkspace, rows: pa.Table, moved: Moved, standing: Stands) -> pa.Table:
+    """Return rows as `leave` wants them, with the value of each side at their places."""
     numbers = pa.array(np.arange(rows.num_rows))
     keys = rows["key"].combine_chunks().dictionary_encode()
-    columns = {
-        "rn": numbers,
-        "did": numbers,
-        "d": rows["payload"],
-        **{
-            f"s{j}": current_texts(work, j, keys.dictionary).take(keys.indices)
-            for j in work.dimensions
-        },
-    }
+    columns = {"rn": numbers, "did": numbers, "d": rows["payload"]}
+    for j in work.dimensions:
+        columns[f"s{j}"] = current_texts(work, j, keys.dictionary).take(keys.indices)
+    if (standing == BEHIND).any():
+        behind, records = pa.array(standing == BEHIND), moved.of(rows)
+        for j in work.dimensions:
+            new = pc.fill_null(pc.and_(behind, pc.equal(records["side"], j)), False)
+            columns[f"s{j}"] = pc.if_else(new, records["payload"], columns[f"s{j}"])
     for name in rows.column_names:
         columns.setdefault(name, rows[name])
     return pa.table(columns)
@@ -144,7 +163,8 @@ def _may_wait(work: JoinWorkspace, rows: pa.Table) -> Mask:
     return rows["key"].is_valid().to_numpy() & ~late
 
 
-def _wait(work: JoinWorkspace, rows: pa.Table, counters: Counter[str]) -> None:
+def wait(work: JoinWorkspace, rows: pa.Table, counters: Counter[str]) -> None:
+    """Keep rows, as `leave` wants them, for later batches."""
     if not rows.num_rows:
         return
     due = pc.add(rows["ts"], work.driving.ttl)

@@ -1,7 +1,8 @@
-"""Rows that wait, and that one look at the dimensions settles: they are sent on without tables.
+"""Rows that wait, and that one look at the dimensions settles when a record comes, without tables.
 
-Such are the rows of keys under which the batch brings one dimension record, in a join over
-current dimension values only. All others take the long way in `keyed_join`.
+They have waited since a batch before, or since an earlier place of this one. Such are the rows of
+keys under which the batch brings one dimension record, in a join over current dimension values
+only. All others take the long way in `keyed_join`.
 """
 
 from collections import Counter
@@ -12,19 +13,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.formats.pick import keep
-from kaflow_engine.operators.join.direct.lookup_join import complete_rows
+from kaflow_engine.operators.join.direct.lookup_join import (
+    Settled,
+    can_settle_at_once,
+    complete_rows,
+    wait,
+)
+from kaflow_engine.operators.join.direct.moved import Moved
 from kaflow_engine.operators.join.emit import leave
 from kaflow_engine.operators.join.row_codec import load_stored
 from kaflow_engine.operators.join.temporal_join import current_versions
-from kaflow_engine.operators.join.workspace import JoinWorkspace
+from kaflow_engine.operators.join.workspace import DRIVERS, JoinWorkspace
 from kaflow_engine.operators.keyed_state import WAITING
 from kaflow_engine.operators.outcomes.outcomes import count_fates
 from kaflow_engine.operators.rows.partitioning import first_parts
-from kaflow_engine.operators.rows.schemas import DRIVING, ORIGIN, SIDE, TRIGGER
+from kaflow_engine.operators.rows.schemas import DRIVING, ORIGIN, TRIGGER
 from kaflow_engine.state.keys import entry_keys
 
 _FEW = 200
-_FROM_STATE = ("key", "d", *ORIGIN, "ts", "due", "members", "raw", "counted", "forced")
+_ROW = ["key", "d", *ORIGIN, "ts", "due", "members", "raw", "counted", "forced"]
+_WAITING = pa.schema([DRIVERS.field(name) for name in _ROW])
+"""What is read of rows that wait, wherever they lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,30 +45,42 @@ class Released:
     left: pa.Table
     """Rows of the join that take the long way."""
     done: pa.BinaryArray
-    """Keys of records under which no row that waits takes it."""
+    """Keys of records under which no row of the state takes it."""
 
 
-def release(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> Released:
+def release(
+    work: JoinWorkspace, moved: Moved, settled: Settled, counters: Counter[str]
+) -> Released:
     """Send on rows that wait, where a dimension record has made them complete.
 
     Args:
         work: A join that only looks up (see `lookup_join`).
-        here: Its rows, schema EXCHANGE, without those that were settled at once.
+        moved: The dimension records of the batch.
+        settled: What became of its rows at their own places.
         counters: Takes the classes of the rows.
     """
-    records = keep(here, pc.equal(here["kind"], SIDE))
-    keys = pc.unique(records["key"])
+    left, pending = settled.left, settled.pending
+    both = pa.concat_arrays([moved.keys, moved.several])
+    if not len(both):
+        return Released(rows=[], left=left, done=both)
+    waits = work.can_wait and _waits_for(work, both.to_pylist())
     rows: list[pa.Table] = []
-    if not work.can_wait or not _waits_for(work, keys.to_pylist()):
-        done = keys
-    elif work.several:
-        done = keys.slice(0, 0)
-    else:
-        rows, done = _released(work, records, counters)
-    driving = pc.equal(here["kind"], DRIVING)
-    concerned = pc.is_in(here["key"], value_set=pc.unique(here["key"].filter(driving)))
-    long = pc.or_(driving, pc.or_(concerned, pc.invert(pc.is_in(here["key"], value_set=done))))
-    return Released(rows=rows, left=keep(here, long), done=done)
+    done = both.slice(0, 0) if waits else both
+    if (waits or pending.num_rows) and can_settle_at_once(work):
+        found = _released(work, moved, pending, counters, stored=waits)
+        if found is None:
+            left = pa.concat_tables([left, pending])
+        else:
+            rows, done = [found], moved.keys if waits else both
+    return Released(rows=rows, left=_concerned(left, done), done=done)
+
+
+def _concerned(left: pa.Table, done: pa.BinaryArray) -> pa.Table:
+    """Leave out records under whose keys there is nothing that takes the long way."""
+    driving = pc.equal(left["kind"], DRIVING)
+    keys = pc.unique(left["key"].filter(driving))
+    concerned = pc.or_(driving, pc.is_in(left["key"], value_set=keys))
+    return keep(left, pc.or_(concerned, pc.invert(pc.is_in(left["key"], value_set=done))))
 
 
 def _waits_for(work: JoinWorkspace, keys: list[bytes]) -> bool:
@@ -70,60 +91,69 @@ def _waits_for(work: JoinWorkspace, keys: list[bytes]) -> bool:
 
 
 def _released(
-    work: JoinWorkspace, records: pa.Table, counters: Counter[str]
-) -> tuple[list[pa.Table], pa.BinaryArray]:
-    """Return the travelling rows of keys that have one record, and those keys.
+    work: JoinWorkspace,
+    moved: Moved,
+    pending: pa.Table,
+    counters: Counter[str],
+    *,
+    stored: bool,
+) -> pa.Table | None:
+    """Return the travelling rows of keys that have one record.
 
-    Where the SQL fails on a row, all take the long way, which charges it to its driving record.
+    None where the SQL fails on a row: all take the long way, which charges it to its record.
     """
-    counts = pc.value_counts(records["key"].combine_chunks())
-    once = counts.field("values").filter(pc.equal(counts.field("counts"), 1))
-    once = once.take(pc.sort_indices(once))
-    stored = load_stored(work, once.to_pylist())
-    if not stored.drivers.num_rows:
-        return [], once
-    rows = _seen(work, records, stored.drivers, once)
+    state = load_stored(work, moved.keys.to_pylist() if stored else [])
+    waiting = pa.concat_tables([state.drivers.select(_ROW), _of_batch(work, pending)])
+    rows = _seen(work, moved, waiting)
     complete, failed = complete_rows(work, rows)
     if failed.any():
-        return [], once.slice(0, 0)
-    mask = pa.array(complete)
-    gone = keep(rows, mask)
-    parts = first_parts(gone["key"].combine_chunks(), work.flow.partitions)
-    outcome = leave(work, gone.append_column("part", pa.array(parts)))
-    counters["waiting"] -= pc.sum(gone["counted"]).as_py() or 0
+        return None
+    before = state.drivers.num_rows  # those of the batch stand behind them
+    gone = pa.array(complete[:before])
+    old = keep(rows.slice(0, before), gone)
+    counters["waiting"] -= pc.sum(old["counted"]).as_py() or 0
+    suffixes = keep(state.rows["suffix"], gone).combine_chunks()
+    entries = entry_keys(old["key"].combine_chunks(), WAITING, suffixes)
+    work.state.change(entries, pa.nulls(len(entries), pa.binary()), old["due"].to_numpy())
+    new = rows.slice(before)
+    wait(work, new.filter(pa.array(~complete[before:])).drop_columns("due"), counters)
+    leaving = keep(rows, pa.array(complete))
+    parts = first_parts(leaving["key"].combine_chunks(), work.flow.partitions)
+    outcome = leave(work, leaving.append_column("part", pa.array(parts)))
     count_fates(counters, outcome.fates, rows["counted"])
-    suffixes = keep(stored.rows["suffix"], mask).combine_chunks()
-    entries = entry_keys(gone["key"].combine_chunks(), WAITING, suffixes)
-    work.state.change(entries, pa.nulls(len(entries), pa.binary()), gone["due"].to_numpy())
-    return [outcome.rows], once
+    return outcome.rows
 
 
-def _seen(
-    work: JoinWorkspace, records: pa.Table, waiting: pa.Table, keys: pa.BinaryArray
-) -> pa.Table:
+def _of_batch(work: JoinWorkspace, pending: pa.Table) -> pa.Table:
+    """Return rows of the exchange as `load_stored` reads drivers."""
+    known = {"d": pending["payload"], "due": pc.add(pending["ts"], work.driving.ttl)}
+    columns = {name: known[name] if name in known else pending[name] for name in _ROW}
+    return pa.table(columns).cast(_WAITING)
+
+
+def _seen(work: JoinWorkspace, moved: Moved, waiting: pa.Table) -> pa.Table:
     """Return rows as `leave` wants them, as each sees all sides when the record of its key comes.
 
     Args:
         work: The join.
-        records: Of dimensions, one for each of `keys`.
-        waiting: The rows, as `load_stored` reads drivers.
-        keys: Of which there are rows, or not.
+        moved: The records.
+        waiting: Rows of their keys.
     """
-    came = records.take(pc.index_in(waiting["key"], value_set=records["key"].combine_chunks()))
+    records = moved.of(waiting)
     numbers = pa.array(np.arange(waiting.num_rows))
     columns = {
         "rn": numbers,
         "did": numbers,
-        **{name: waiting[name] for name in _FROM_STATE},
-        **{name: came[name] for name in TRIGGER},
+        **{name: waiting[name] for name in _ROW},
+        **{name: records[name] for name in TRIGGER},
     }
     for j in work.dimensions:
-        own = pc.equal(came["side"], j)
-        stamps, texts = came["ts"], came["payload"]
+        own = pc.equal(records["side"], j)
+        stamps, texts = records["ts"], records["payload"]
         if not pc.all(own).as_py():
-            places = pc.index_in(waiting["key"], value_set=keys)
-            stored_stamps, stored_texts = current_versions(work, j, keys)
-            stamps = pc.if_else(own, stamps, stored_stamps.take(places))
-            texts = pc.if_else(own, texts, stored_texts.take(places))
+            keys = waiting["key"].combine_chunks().dictionary_encode()
+            stored_stamps, stored_texts = current_versions(work, j, keys.dictionary)
+            stamps = pc.if_else(own, stamps, stored_stamps.take(keys.indices))
+            texts = pc.if_else(own, texts, stored_texts.take(keys.indices))
         columns[f"s{j}"] = pc.if_else(pc.greater(stamps, waiting["due"]), None, texts)
     return pa.table(columns)
