@@ -1,11 +1,14 @@
 """What falls due: expired before the records of the batch, in the order of its due time."""
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.queries import query
 from kaflow_engine.operators.join.emit import FATES, dead_letters, fates, leave
 from kaflow_engine.operators.join.interval_join import add_waiting, combine_stored, load_matches
 from kaflow_engine.operators.join.readiness import departing, inner_matched
@@ -13,6 +16,7 @@ from kaflow_engine.operators.join.row_codec import (
     Stored,
     read_drivers,
     row_table,
+    stored_flags,
     stored_times,
     waited,
 )
@@ -28,15 +32,21 @@ from kaflow_engine.operators.outcomes.outcomes import (
     FORCED_SHIFT,
     LEFT,
     SKIPPED,
+    class_sql,
+    count_changes,
 )
 from kaflow_engine.operators.row_errors.dead_letters import expiry_letter
 from kaflow_engine.operators.rows.schemas import EXCHANGE
+from kaflow_engine.state.binary_columns import Items
 from kaflow_engine.state.keys import entry_keys, split_entries
 
 _RECORDS = EXCHANGE.append(pa.field("pos", pa.int64())).append(pa.field("rn", pa.int64()))
 """Table r, which has no rows when the time of others is up."""
 _UNSETTLED = f"flags & {EMITTED | FILTERED} = 0"
 """No row of the driving record was emitted or filtered."""
+_EXPIRED = f"{_UNSETTLED} AND (waited > 0 OR flags & {DEAD_LETTER | SKIPPED | LEFT} = 0)"
+"""A row of the driving record waited, or none has come of it."""
+_ROW = ["did", "suffix", "extra"]
 
 
 def expire(work: JoinWorkspace, counters: Counter[str], *, looks: bool = False) -> list[pa.Table]:
@@ -56,9 +66,13 @@ def expire(work: JoinWorkspace, counters: Counter[str], *, looks: bool = False) 
 
 
 def _expire(work: JoinWorkspace, entries: pa.BinaryArray, counters: Counter[str]) -> list[pa.Table]:
-    due = _take(work, entries)
-    if not due.drivers.num_rows:
+    over = _over(work, entries)
+    if not len(over.values):
         return []
+    if work.driving.on_expiry == "drop" and not work.final and work.ledger is None:
+        _count(over, _waiting_under(work, over)[0], counters)
+        return []
+    due = _read(work, over)
     work.load("d", waited(due.drivers, due.rows))
     if not work.final:
         work.run("UPDATE d SET waited = 1 WHERE key IS NULL")
@@ -71,8 +85,7 @@ def _expire(work: JoinWorkspace, entries: pa.BinaryArray, counters: Counter[str]
         settled = outcome.fates
     work.load("fates", settled)
     rest = work.table(
-        f"SELECT did, key, d_part, d_off, raw FROM d WHERE {_UNSETTLED} "
-        f"AND (waited > 0 OR flags & {DEAD_LETTER | SKIPPED | LEFT} = 0) "
+        f"SELECT did, key, d_part, d_off, raw FROM d WHERE {_EXPIRED} "
         "AND did NOT IN (SELECT did FROM fates) ORDER BY due, d_part, d_off"
     )
     bit = EXPIRED
@@ -88,11 +101,21 @@ def _expire(work: JoinWorkspace, entries: pa.BinaryArray, counters: Counter[str]
     return found
 
 
-def _take(work: JoinWorkspace, due: pa.BinaryArray) -> Stored:
-    """Read and delete what is due, with all that hangs on it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Over:
+    """Entries of driving records, or of rows that wait, whose time is up."""
+
+    keys: pa.BinaryArray
+    """Null where they have no join key."""
+    sides: Items
+    suffixes: pa.BinaryArray
+    values: pa.BinaryArray
+
+
+def _over(work: JoinWorkspace, due: pa.BinaryArray) -> _Over:
+    """Read and delete what is due."""
     found = work.state.read(due)
-    there = found.is_valid()
-    due, values = due.filter(there), found.drop_null()
+    due, values = due.filter(found.is_valid()), found.drop_null()
     keys, sides, suffixes = split_entries(due)
     dues = stored_times(values)
     for side in np.unique(sides).tolist():
@@ -102,31 +125,66 @@ def _take(work: JoinWorkspace, due: pa.BinaryArray) -> Stored:
     for place in np.flatnonzero(~over).tolist():
         work.state.postpone(due[place].as_py(), int(dues[place]))
     work.state.remove(due.filter(pa.array(over)))
-    kept = pa.array(over & np.isin(sides, (DRIVER, KEYLESS, WAITING)))
-    keyless, waiting = (pa.array(sides == side).filter(kept) for side in (KEYLESS, WAITING))
-    keys = pc.if_else(keyless, None, keys.filter(kept))
-    drivers = read_drivers(
-        work.identity, work.driving.ttl, -1, keys, suffixes.filter(kept), values.filter(kept)
+    over &= np.isin(sides, (DRIVER, KEYLESS, WAITING))
+    sides, kept = sides[over], pa.array(over)
+    return _Over(
+        keys=pc.if_else(pa.array(sides == KEYLESS), None, keys.filter(kept)),
+        sides=sides,
+        suffixes=suffixes.filter(kept),
+        values=values.filter(kept),
     )
-    rows = drivers.select(["did", "suffix", "extra"]).filter(waiting)
-    drivers = drivers.drop_columns("extra")
-    if work.retains and work.can_wait:
-        rows = pa.concat_tables([rows, _take_waiting(work, drivers)])
-    return Stored(drivers=drivers, rows=rows)
 
 
-def _take_waiting(work: JoinWorkspace, drivers: pa.Table) -> pa.Table:
-    drivers = drivers.filter(drivers["key"].is_valid())
-    keys: list[bytes] = drivers["key"].to_pylist()
-    found = work.state.entries(WAITING, keys, drivers["suffix"].to_pylist())
-    index, suffixes, values = found
-    owners = [keys[i] for i in index]
-    rows = read_drivers(work.identity, work.driving.ttl, -1, owners, suffixes, values).select(
-        ["did", "suffix", "extra"]
+def _count(over: _Over, waiting: Items, counters: Counter[str]) -> None:
+    """Count driving records that leave nothing behind."""
+    counts = np.bincount(waiting, minlength=len(over.values))
+    flags, counted = stored_flags(over.values)
+    rows = pa.table(
+        {"flags": flags, "counted": counted, "waited": counts + (over.sides != DRIVER)},
     )
-    entries = entry_keys(pa.array(owners, pa.binary()), WAITING, pa.array(suffixes, pa.binary()))
-    work.state.remove(entries)
-    return rows.set_column(0, "did", drivers["did"].take(pa.array(index, pa.int64())))
+    expired = f"flags | CASE WHEN {_EXPIRED} THEN {EXPIRED} ELSE 0 END"
+    found = query(
+        f"SELECT {class_sql('flags', 'waited')} AS old, {class_sql('expired', '0')} AS new, "
+        f"count(*) FROM (SELECT *, {expired} AS expired FROM rows WHERE counted) GROUP BY ALL",
+        rows=rows,
+    )
+    count_changes(
+        counters, list(zip(*(column.to_pylist() for column in found.itercolumns()), strict=True))
+    )
+
+
+def _read(work: JoinWorkspace, over: _Over) -> Stored:
+    """Decode what is due, with the rows that wait for it."""
+    ttl = work.driving.ttl
+    drivers = read_drivers(work.identity, ttl, -1, over.keys, over.suffixes, over.values)
+    index, suffixes, values = _waiting_under(work, over)
+    places = pa.array(index)
+    owners = over.keys.take(places)
+    beside = read_drivers(work.identity, ttl, -1, owners, suffixes, values)
+    beside = beside.set_column(0, "did", drivers["did"].take(places))
+    waiting = pa.array(over.sides == WAITING)
+    rows = [drivers.filter(waiting).select(_ROW), beside.select(_ROW)]
+    return Stored(drivers=drivers.drop_columns("extra"), rows=pa.concat_tables(rows))
+
+
+def _waiting_under(
+    work: JoinWorkspace, over: _Over
+) -> tuple[Items, Sequence[bytes], Sequence[bytes]]:
+    """Read and delete the rows that wait for retained driving records.
+
+    Returns:
+        The place of the driving record, suffix and value of each.
+    """
+    if not (work.retains and work.can_wait):
+        return np.array([], np.int64), [], []
+    mine = np.flatnonzero(over.keys.is_valid().to_numpy(zero_copy_only=False))
+    keys: list[bytes] = over.keys.take(pa.array(mine)).to_pylist()
+    starts = over.suffixes.take(pa.array(mine)).to_pylist()
+    index, suffixes, values = work.state.entries(WAITING, keys, starts)
+    places = mine[np.array(index, np.int64)]
+    owners = over.keys.take(pa.array(places))
+    work.state.remove(entry_keys(owners, WAITING, pa.array(suffixes, pa.binary())))
+    return places, suffixes, values
 
 
 def _last_rows(work: JoinWorkspace, due: Stored) -> pa.Table:

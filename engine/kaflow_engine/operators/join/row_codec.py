@@ -1,7 +1,7 @@
 """Driving records, waiting rows and records of event sides at rest: how they are kept and read."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,12 @@ def stored_times(values: pa.BinaryArray) -> Items:
     return heads(values, _TIME)["ts"].astype(np.int64)
 
 
+def stored_flags(values: pa.BinaryArray) -> tuple[Items, Items]:
+    """Return the flags of kept driving records, and whether they are counted."""
+    head = heads(values, _HEAD)
+    return head["flags"].astype(np.int64), head["counted"].astype(np.bool_)
+
+
 def driver_values(rows: pa.Table, extra: pa.BinaryArray | None = None) -> pa.BinaryArray:
     """Encode rows of table d; what else a row is goes behind them."""
     members = pc.fill_null(bytes_of_lists(rows["members"].combine_chunks()), b"")
@@ -81,11 +87,16 @@ def extras(rows: pa.Table, events: Sequence[int], last: bool = False) -> pa.Bina
     """Encode the event sides of rows (o<i>, s<i>), and the digest of what was last emitted."""
     if not events and not last:
         return None
-    found: list[bytes] = []
-    for row in rows.select([*_sides(events), *(["last"] if last else [])]).to_pylist():
-        kept = [[row[name] for name in _sides(events)], row.get("last")]
-        found.append(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode())
+    names = [*_sides(events), *(["last"] if last else [])]
+    if all(rows[name].null_count == rows.num_rows for name in names):  # it has met nothing so far
+        return pa.repeat(pa.scalar(_extra(dict.fromkeys(names), events)), rows.num_rows)
+    found = [_extra(row, events) for row in rows.select(names).to_pylist()]
     return pa.array(found, pa.binary())
+
+
+def _extra(row: Mapping[str, Any], events: Sequence[int]) -> bytes:
+    kept = [[row[name] for name in _sides(events)], row.get("last")]
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def driver_suffixes(rows: pa.Table, identity: Identity) -> pa.BinaryArray:
@@ -216,12 +227,13 @@ def row_table(work: JoinWorkspace, rows: pa.Table) -> pa.Table:
     columns: dict[str, Any] = {"wid": pa.array(np.arange(rows.num_rows)), "did": rows["did"]}
     if not work.events and not work.driving.reemit:
         return pa.table(columns)
+    extra = rows["extra"].combine_chunks().dictionary_encode()  # rows that met nothing have one
     nothing: tuple[list[Any], None] = ([], None)
-    decoded = [json.loads(extra) if extra else nothing for extra in rows["extra"].to_pylist()]
+    decoded = [json.loads(each) if each else nothing for each in extra.dictionary.to_pylist()]
     for n, name in enumerate(_sides(work.events)):
         kind = pa.list_(pa.int64()) if name.startswith("o") else pa.string()
-        columns[name] = pa.array([sides[n] for sides, _ in decoded], kind)
-    columns["last"] = pa.array([last for _, last in decoded], pa.string())
+        columns[name] = pa.array([sides[n] for sides, _ in decoded], kind).take(extra.indices)
+    columns["last"] = pa.array([last for _, last in decoded], pa.string()).take(extra.indices)
     return pa.table(columns)
 
 
@@ -234,24 +246,17 @@ def load_stored(work: JoinWorkspace, keys: Sequence[bytes], first_did: int = -1)
         work.identity, ttl, first_did, [keys[i] for i in index], suffixes, values
     )
     current = pc.greater_equal(drivers["ts"], horizon).combine_chunks()
-    known: dict[tuple[int, bytes], int] = {
-        (i, suffix): did
-        for i, suffix, did, good in zip(
-            index, suffixes, drivers["did"].to_pylist(), current.to_pylist(), strict=True
-        )
-        if good
-    }
     drivers = drivers.filter(current)
     rows = drivers.slice(0, 0)
     if work.can_wait:
+        if work.retains:  # no row waits without its driving record
+            keys = pc.unique(drivers["key"]).to_pylist()
         index, suffixes, values = work.state.entries(WAITING, keys)
         rows = read_drivers(
             work.identity, ttl, first_did, [keys[i] for i in index], suffixes, values
         )
         if work.retains:
-            ends = [suffix[: work.identity.width] for suffix in suffixes]
-            owners = [known.get(place) for place in zip(index, ends, strict=True)]
-            rows = rows.set_column(0, "did", pa.array(owners, pa.int64()))
+            rows = rows.set_column(0, "did", _owners(rows, drivers, work.identity))
             rows = rows.filter(rows["did"].is_valid())
         else:
             rows = rows.filter(pc.greater_equal(rows["ts"], horizon))
@@ -259,6 +264,14 @@ def load_stored(work: JoinWorkspace, keys: Sequence[bytes], first_did: int = -1)
     return Stored(
         drivers=drivers.drop_columns("extra"), rows=rows.select(["did", "suffix", "extra"])
     )
+
+
+def _owners(rows: pa.Table, drivers: pa.Table, identity: Identity) -> pa.ChunkedArray:
+    """Return the `did` of the driving record of each row, null where it is not among `drivers`."""
+    own = pc.binary_slice(rows["suffix"], 0, identity.width)
+    places = joined(rows["key"], own).combine_chunks()
+    at = pc.index_in(places, value_set=joined(drivers["key"], drivers["suffix"]).combine_chunks())
+    return drivers["did"].take(at)
 
 
 def _sides(events: Sequence[int]) -> list[str]:
