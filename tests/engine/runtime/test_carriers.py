@@ -1,7 +1,7 @@
 """What tasks give reaches those that take it, whatever carries it, and nothing is left of it."""
 
 from pathlib import Path
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -80,5 +80,5 @@ def test_files_are_for_one_machine(monkeypatch, tmp_path, master, encrypted, kin
     gone = tmp_path / "since" / "days"
     monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(gone))
     conf = SparkConf(loadDefaults=False, _jvm=None).set("spark.io.encryption.enabled", encrypted)
-    context = SimpleNamespace(master=master, getConf=lambda: conf)
+    context = Mock(master=master, getConf=lambda: conf)
     assert type(carrier_of(context)) is kind

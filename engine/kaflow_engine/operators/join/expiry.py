@@ -117,10 +117,10 @@ def _over(work: JoinWorkspace, due: pa.BinaryArray) -> _Over:
     found = work.state.read(due)
     due, values = due.filter(found.is_valid()), found.drop_null()
     keys, sides, suffixes = split_entries(due)
-    dues = stored_times(values)
-    for side in np.unique(sides).tolist():
-        ttl = work.join.sides[side].ttl if side in work.events else work.driving.ttl
-        dues[sides == side] += ttl
+    ttls = np.full(256, work.driving.ttl, np.int64)  # by side byte
+    for side in work.events:
+        ttls[side] = work.join.sides[side].ttl
+    dues = stored_times(values) + ttls[sides]
     over = dues < work.horizon  # else the TTL has grown since
     for place in np.flatnonzero(~over).tolist():
         work.state.postpone(due[place].as_py(), int(dues[place]))
@@ -145,12 +145,12 @@ def _count(over: _Over, waiting: Items, counters: Counter[str]) -> None:
     expired = f"flags | CASE WHEN {_EXPIRED} THEN {EXPIRED} ELSE 0 END"
     found = query(
         f"SELECT {class_sql('flags', 'waited')} AS old, {class_sql('expired', '0')} AS new, "
-        f"count(*) FROM (SELECT *, {expired} AS expired FROM rows WHERE counted) GROUP BY ALL",
+        "count(*) AS records FROM "
+        f"(SELECT *, {expired} AS expired FROM rows WHERE counted) GROUP BY ALL",
         rows=rows,
     )
-    count_changes(
-        counters, list(zip(*(column.to_pylist() for column in found.itercolumns()), strict=True))
-    )
+    changes = [(each["old"], each["new"], each["records"]) for each in found.to_pylist()]
+    count_changes(counters, changes)
 
 
 def _read(work: JoinWorkspace, over: _Over) -> Stored:

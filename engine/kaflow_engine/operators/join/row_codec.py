@@ -268,9 +268,9 @@ def load_stored(work: JoinWorkspace, keys: Sequence[bytes], first_did: int = -1)
 
 def _owners(rows: pa.Table, drivers: pa.Table, identity: Identity) -> pa.ChunkedArray:
     """Return the `did` of the driving record of each row, null where it is not among `drivers`."""
-    own = pc.binary_slice(rows["suffix"], 0, identity.width)
-    places = joined(rows["key"], own).combine_chunks()
-    at = pc.index_in(places, value_set=joined(drivers["key"], drivers["suffix"]).combine_chunks())
+    own = pc.binary_slice(rows["suffix"].combine_chunks(), 0, identity.width)
+    known = joined(drivers["key"].combine_chunks(), drivers["suffix"].combine_chunks())
+    at = pc.index_in(joined(rows["key"].combine_chunks(), own), value_set=known)
     return drivers["did"].take(at)
 
 
