@@ -165,7 +165,7 @@ def driver_conf(config: SparkConfig, java: Java, jars: Sequence[Path]) -> SparkC
         os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
     conf = SparkConf(loadDefaults=False).setMaster(config.master)
     settings = session_settings(config, jars)
-    options = [settings[_OPTIONS], *archive_options(spark_archive(java))]
+    options = [*archive_options(spark_archive(java)), settings[_OPTIONS]]  # own ones count
     return conf.setAll(list({**settings, _OPTIONS: " ".join(options)}.items()))
 
 
