@@ -90,7 +90,7 @@ def test_many_ranges_are_read_by_few_tasks(spark, tmp_path, monkeypatch):
         return execute_batch(InTasks(spark, reads), CONTEXT, shipment(tmp_path), SMALL + 1, 2)
 
     few, many = execute(3), execute(11)
-    assert widths == [3, 4]
+    assert widths == [3, 8]
     assert few.report.counters == many.report.counters == {"emitted": 3000, "read": 3000}
     for slot in range(PLAN.partitions):
         found = [done.output.filter(pc.field("slot") == slot) for done in (few, many)]

@@ -35,7 +35,7 @@ SMALL = 20_000
 _SOON_READ = ("json", "raw")
 """Formats of values that are read faster than an exchange takes."""
 
-_READING = 2
+_READING = 4
 """Tasks that read, for each that runs at once: more take longer to begin than they spare waiting,
 fewer hold more records."""
 
