@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
-from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.join.emit import FATES, dead_letters, fates, leave
 from kaflow_engine.operators.join.interval_join import add_waiting, combine_stored, load_matches
 from kaflow_engine.operators.join.readiness import departing, inner_matched
@@ -116,8 +115,7 @@ class _Over:
 def _over(work: JoinWorkspace, due: pa.BinaryArray) -> _Over:
     """Read and delete what is due."""
     found = work.state.read(due)
-    there = found.is_valid()
-    due, values = keep(due, there), keep(found, there)
+    due, values = due.filter(found.is_valid()), found.drop_null()
     keys, sides, suffixes = split_entries(due)
     ttls = np.full(256, work.driving.ttl, np.int64)  # by side byte
     for side in work.events:
@@ -126,7 +124,7 @@ def _over(work: JoinWorkspace, due: pa.BinaryArray) -> _Over:
     over = dues < work.horizon  # else the TTL has grown since
     for place in np.flatnonzero(~over).tolist():
         work.state.postpone(due[place].as_py(), int(dues[place]))
-    work.state.remove(keep(due, pa.array(over)))
+    work.state.remove(due.filter(pa.array(over)))
     over &= np.isin(sides, (DRIVER, KEYLESS, WAITING))
     sides, kept = sides[over], pa.array(over)
     return _Over(
