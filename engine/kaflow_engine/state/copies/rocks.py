@@ -33,8 +33,6 @@ _META = b""  # sorts before every state key, none of which is empty
 _FIRST_KEY = b"\x00"
 _GET = 1000  # keys at once: a longer list is slower, and takes memory that is never given back
 _AT_ONCE = 20_000  # changes that are Python objects at once; a million of them take 150 MiB
-_NEAR = 4
-"""Steps that take no longer than to seek; fewer once the next key was not so near."""
 _KEEP_QUIET = 32
 _SETTLE_S = 30.0
 
@@ -190,16 +188,9 @@ class RocksCopy:
         value_at, move = cast("Callable[[], bytes]", cursor.value), cursor.next
         before: bytes | None = None
         here: bytes | None = None  # where the cursor stands; None: behind the last key
-        most = _NEAR
         for position in order:
             prefix = prefixes[position]
-            steps = most if before is not None else 0
-            while steps and here is not None and here < prefix:
-                steps -= 1
-                move()
-                here = key_at() if valid() else None
             behind = here is not None and here < prefix
-            most = max(most - 1, 0) if behind else _NEAR
             if behind or before is None or prefix.startswith(before):  # else it stands beyond
                 cursor.seek(prefix or _FIRST_KEY)
                 here = key_at() if valid() else None
