@@ -108,6 +108,12 @@ def contents(values: pa.BinaryArray) -> tuple[Items, Items]:
     return starts.astype(np.int64), content
 
 
+def ascend(values: pa.BinaryArray | pa.ChunkedArray) -> bool:
+    """Tell whether each value is greater than the one before, and none is null."""
+    less = pc.less(values.slice(0, max(len(values) - 1, 0)), values.slice(1))
+    return not values.null_count and pc.all(less).as_py() is not False
+
+
 def put_back(values: pa.BinaryArray, order: Items) -> pa.BinaryArray:
     """Return values, which stand in an order of what was asked for, as it was asked for.
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.state.binary_columns import put_back
+from kaflow_engine.state.binary_columns import ascend, put_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def read_in_order(
     get: Callable[[Sequence[bytes]], Sequence[bytes | None]], keys: pa.BinaryArray
 ) -> pa.BinaryArray:
     """Return the value of each key from what `get` finds under them in ascending order."""
-    if pc.all(pc.less(keys.slice(0, max(len(keys) - 1, 0)), keys.slice(1))).as_py():
+    if ascend(keys):
         return pa.array(get(_objects(keys)), pa.binary())
     order = pc.sort_indices(keys)
     found = get(_objects(keys.take(order)))

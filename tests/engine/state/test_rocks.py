@@ -74,18 +74,18 @@ def test_a_batch_is_applied_once_and_whole(tmp_path: Path):
         assert (copy.applied, copy.get([b"a"])) == (2, [b"1"])
 
 
-def test_a_crash_loses_entries_together_with_their_batch(tmp_path: Path):
+def test_a_crash_keeps_entries_together_with_their_batch(tmp_path: Path):
     with open_copy(tmp_path / "c", REF) as copy:
         copy.apply(to_changes([b"a"], [b"1"]), 1)
     with open_copy(tmp_path / "c", REF) as copy:
         copy.apply(to_changes([b"a"], [b"2"]), 2)
         shutil.copytree(tmp_path / "c", tmp_path / "crashed")
     with open_copy(tmp_path / "crashed", REF) as copy:
-        assert (copy.applied, copy.get([b"a"])) == (1, [b"1"])
+        assert (copy.applied, copy.get([b"a"])) == (2, [b"2"])
 
 
 @pytest.mark.slow
-def test_a_killed_process_loses_entries_together_with_their_batch(tmp_path: Path):
+def test_a_killed_process_keeps_entries_together_with_their_batch(tmp_path: Path):
     with open_copy(tmp_path / "c", REF) as copy:
         copy.apply(to_changes([b"a"], [b"1"]), 1)
     code = (
@@ -101,7 +101,18 @@ def test_a_killed_process_loses_entries_together_with_their_batch(tmp_path: Path
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "c"], env=env, check=False)
     assert done.returncode == 9
     with open_copy(tmp_path / "c", REF) as copy:
-        assert (copy.applied, copy.get([b"a"])) == (1, [b"1"])
+        assert (copy.applied, copy.get([b"a"])) == (2, [b"2"])
+
+
+def test_a_file_that_a_crash_left_behind_is_not_written_to(tmp_path: Path):
+    with open_copy(tmp_path / "c", REF) as copy:
+        copy.apply(to_changes([b"a"], [b"1"]), 1)
+    (taken,) = (tmp_path / "c").glob("*.sst")
+    (tmp_path / "c" / "incoming.sst").hardlink_to(taken)
+    with open_copy(tmp_path / "c", REF) as copy:
+        copy.apply(to_changes([b"b"], [b"2"]), 2)
+    with open_copy(tmp_path / "c", REF) as copy:
+        assert (copy.applied, copy.get([b"a", b"b"])) == (2, [b"1", b"2"])
 
 
 def test_opening_waits_for_the_holder(tmp_path: Path):

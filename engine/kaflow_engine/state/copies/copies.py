@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies.rocks import RocksCopy
 from kaflow_engine.state.copies.rocks_open import open_copy, wipe
@@ -15,6 +17,8 @@ from kaflow_engine.state.storage.store import Damaged, Store
 
 EMPTY = FIRST - 1
 """The batch after which every state is empty."""
+_ONE_FILE = 100_000
+"""Changes from which on those of several batches become a file of a copy."""
 
 
 def ready_copy(
@@ -72,12 +76,21 @@ def catch_up(copy: RocksCopy, partition: str, ref: StateRef, upto: int, log: Bat
     Raises:
         Damaged: One of them, or its commit, is missing or not sound.
     """
+    changes: list[pa.Table] = []
+    rows = 0
     for batch in range((copy.applied or EMPTY) + 1, upto + 1):
         file = changed_in(batch, partition, ref, log)
         if file is None:
-            copy.advance(batch)
-        else:
-            copy.apply(read_changes(log.store, ref, batch, partition, file), batch)
+            continue
+        changes.append(read_changes(log.store, ref, batch, partition, file))
+        rows += file.rows
+        if rows >= _ONE_FILE:
+            copy.apply(pa.concat_tables(changes), batch)
+            changes, rows = [], 0
+    if changes:
+        copy.apply(pa.concat_tables(changes), upto)
+    else:
+        copy.advance(upto)
     return copy
 
 

@@ -11,15 +11,15 @@ from typing import Any, Self, cast
 
 import pyarrow as pa
 import rocksdict
-from rocksdict import Rdict, ReadOptions, WriteBatch
+from rocksdict import IngestExternalFileOptions, Rdict, ReadOptions, SstFileWriter
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies.rocks_errors import (
     damaged,
     telling,
 )
-from kaflow_engine.state.copies.rocks_options import COMPACT_AT, until, write_options
-from kaflow_engine.state.log.changes import change_lists
+from kaflow_engine.state.copies.rocks_options import COMPACT_AT, copy_options, until
+from kaflow_engine.state.log.changes import CHANGES, change_lists, last_per_key
 from kaflow_engine.state.reader import (
     CopySize,
     Entries,
@@ -31,6 +31,7 @@ from kaflow_engine.state.reader import (
 
 _META = b""  # sorts before every state key, none of which is empty
 _FIRST_KEY = b"\x00"
+_INCOMING = "incoming.sst"
 _GET = 1000  # keys at once: a longer list is slower, and takes memory that is never given back
 _AT_ONCE = 20_000  # changes that are Python objects at once; a million of them take 150 MiB
 _KEEP_QUIET = 32
@@ -43,7 +44,6 @@ class RocksCopy:
     def __init__(self, path: Path, ref: StateRef, db: Rdict) -> None:
         self.path, self.ref = path, ref
         self._db = db
-        self._written = False
         self._closed = False
         self.foreign = False
         """Whether the copy holds another state, or another generation of it."""
@@ -127,7 +127,7 @@ class RocksCopy:
         return Entries([key for key, _ in pairs], [value for _, value in pairs])
 
     def apply(self, changes: pa.Table, batch: int) -> None:
-        """Apply what one batch changed, and that it is applied, in one write.
+        """Apply changes, and the batch up to which they are, at once: a crash loses both or none.
 
         Args:
             changes: Schema CHANGES; later rows win.
@@ -135,17 +135,7 @@ class RocksCopy:
         """
         if self.foreign or (self._applied is not None and batch <= self._applied):
             raise ValueError(f"batch {batch} cannot be applied to {self.path} at {self._applied}")
-        write = WriteBatch(raw_mode=True)
-        put, delete = write.put, write.delete
-        for some in changes.to_batches(max_chunksize=_AT_ONCE):
-            for key, value in zip(*change_lists(some), strict=True):
-                if not key:
-                    raise ValueError("a state key must not be null or empty")
-                if value is None:
-                    delete(key)
-                else:
-                    put(key, value)
-        self._write(write, batch)
+        self._ingest(last_per_key(changes), batch)
 
     def advance(self, batch: int, *, store: bool = False) -> None:
         """Note that nothing changed up to and including a batch.
@@ -157,12 +147,11 @@ class RocksCopy:
             raise ValueError(f"{self.path} is at {self._applied}, ahead of {batch}")
         self._applied = batch
         if self._stored != batch and (store or batch - (self._stored or 0) >= _KEEP_QUIET):
-            self._write(WriteBatch(raw_mode=True), batch)
+            self._ingest(CHANGES.empty_table(), batch)
 
     def checkpoint(self, target: Path) -> None:
         """Make a copy of the files as they are now, by hard links; `target` must not exist."""
         with telling(self.path):
-            self._db.flush()
             maker = cast(Any, rocksdict).Checkpoint(self._db)  # the stub lacks it
             try:
                 maker.create_checkpoint(str(target))
@@ -214,13 +203,28 @@ class RocksCopy:
         if cursor.valid():
             raise StateError(f"reading '{self.path}' was cut short", hint="run it again")
 
-    def _write(self, write: WriteBatch, batch: int) -> None:
+    def _ingest(self, changes: pa.Table, batch: int) -> None:
+        """Add a file with changes that stand in the order of their keys, each key once.
+
+        They do not pass through a memtable, which would have to be flushed when the copy is closed.
+        """
+        file = self.path / _INCOMING
+        file.unlink(missing_ok=True)  # after a crash it may be a link to a file of the copy
         about = {"state_id": self.ref.state_id, "generation": self.ref.generation}
-        write.put(_META, json.dumps({**about, "applied": batch}).encode())
         with telling(self.path):
-            self._db.write(write, write_options())
+            writer = SstFileWriter(copy_options())
+            writer.open(str(file))
+            put, delete = writer.__setitem__, writer.__delitem__
+            put(_META, json.dumps({**about, "applied": batch}).encode())
+            for some in changes.to_batches(max_chunksize=_AT_ONCE):
+                for key, value in zip(*change_lists(some), strict=True):
+                    if value is None:
+                        delete(key)
+                    else:
+                        put(key, value)
+            writer.finish()
+            self._db.ingest_external_file([str(file)], _moved())
         self._applied = self._stored = batch
-        self._written = True
 
     def _read_meta(self) -> None:
         with telling(self.path):
@@ -239,8 +243,6 @@ class RocksCopy:
             raise damaged(self.path) from error
 
     def _settle(self) -> None:
-        if self._written:
-            self._db.flush()
         deadline = time.monotonic() + _SETTLE_S
         while (
             self._property("num-files-at-level0") >= COMPACT_AT
@@ -250,6 +252,12 @@ class RocksCopy:
 
     def _property(self, name: str) -> int:
         return self._db.property_int_value(f"rocksdb.{name}") or 0
+
+
+def _moved() -> IngestExternalFileOptions:
+    options = IngestExternalFileOptions()
+    options.set_move_files(True)
+    return options
 
 
 def _ascend(keys: Sequence[bytes]) -> bool:

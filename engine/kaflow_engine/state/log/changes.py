@@ -8,6 +8,7 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.state.binary_columns import ascend
 from kaflow_engine.state.hints import FROM_BACKUP
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.store import Damaged, Store
@@ -49,11 +50,12 @@ def last_per_key(changes: pa.Table) -> pa.Table:
     table = changes.select(CHANGES.names).cast(CHANGES).combine_chunks()
     if not table.num_rows:
         return table
-    table = table.take(pc.sort_indices(table.column("key")))
+    ordered = ascend(table.column("key"))
+    table = table if ordered else table.take(pc.sort_indices(table.column("key")))
     keys = table.column("key")
     if keys.null_count or not keys[0].as_py():
         raise ValueError("a state key must not be null or empty")
-    if table.num_rows == 1:
+    if ordered or table.num_rows == 1:
         return table
     last = pc.not_equal(keys.slice(0, table.num_rows - 1), keys.slice(1))
     if pc.all(last).as_py():
