@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.state.copies import copies
 from kaflow_engine.state.copies.copies import ready_copy
 from kaflow_engine.state.copies.rocks_open import open_copy
 from kaflow_engine.state.copies.snapshots import snapshot_batches
@@ -41,6 +42,18 @@ def test_only_what_is_missing_is_applied(history: History):
     make(history, 1)
     history.store.delete("changes/1/0-0.1.arrow")
     assert history.read(2) == history.now[2]
+
+
+@pytest.mark.parametrize(("bytes_of_one", "files"), [(copies._ONE_FILE, 1), (1, 4)])
+def test_changes_of_batches_become_one_file_unless_they_are_many(
+    history: History, monkeypatch: pytest.MonkeyPatch, bytes_of_one: int, files: int
+):
+    monkeypatch.setattr(copies, "_ONE_FILE", bytes_of_one)
+    make(history, 4)
+    with ready_copy(history.root / "copies", "0-0", history.ref, 4, history.log, history.store):
+        found = [*(history.root / "copies").glob("0-0/*.sst")]
+        assert len(found) == files + 1  # a new copy begins with one that says it is empty
+    assert history.read(4) == history.now[4]
 
 
 @pytest.mark.parametrize("harm", ["lost", "foreign", "damaged", "marked", "half"])

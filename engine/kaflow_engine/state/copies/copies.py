@@ -17,8 +17,8 @@ from kaflow_engine.state.storage.store import Damaged, Store
 
 EMPTY = FIRST - 1
 """The batch after which every state is empty."""
-_ONE_FILE = 100_000
-"""Changes from which on those of several batches become a file of a copy."""
+_ONE_FILE = 8 << 20
+"""Bytes of changes from which on those of several batches become a file of a copy."""
 
 
 def ready_copy(
@@ -77,16 +77,16 @@ def catch_up(copy: RocksCopy, partition: str, ref: StateRef, upto: int, log: Bat
         Damaged: One of them, or its commit, is missing or not sound.
     """
     changes: list[pa.Table] = []
-    rows = 0
+    size = 0
     for batch in range((copy.applied or EMPTY) + 1, upto + 1):
         file = changed_in(batch, partition, ref, log)
         if file is None:
             continue
         changes.append(read_changes(log.store, ref, batch, partition, file))
-        rows += file.rows
-        if rows >= _ONE_FILE:
+        size += changes[-1].nbytes
+        if size >= _ONE_FILE:
             copy.apply(pa.concat_tables(changes), batch)
-            changes, rows = [], 0
+            changes, size = [], 0
     if changes:
         copy.apply(pa.concat_tables(changes), upto)
     else:

@@ -209,9 +209,9 @@ class RocksCopy:
         They do not pass through a memtable, which would have to be flushed when the copy is closed.
         """
         file = self.path / _INCOMING
-        file.unlink(missing_ok=True)  # after a crash it may be a link to a file of the copy
         about = {"state_id": self.ref.state_id, "generation": self.ref.generation}
         with telling(self.path):
+            file.unlink(missing_ok=True)  # after a crash it may be a link to a file of the copy
             writer = SstFileWriter(copy_options())
             writer.open(str(file))
             put, delete = writer.__setitem__, writer.__delitem__

@@ -55,7 +55,7 @@ def last_per_key(changes: pa.Table) -> pa.Table:
     keys = table.column("key")
     if keys.null_count or not keys[0].as_py():
         raise ValueError("a state key must not be null or empty")
-    if ordered or table.num_rows == 1:
+    if ordered:
         return table
     last = pc.not_equal(keys.slice(0, table.num_rows - 1), keys.slice(1))
     if pc.all(last).as_py():
